@@ -154,7 +154,8 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "show time of threads in these states only: user, system, wait-cpu, gvl, "
 			"lock, fault, disk, network, pipe, timer, child, stopped, other, idle; "
 			"wait "
-			"is all but the first two (of recordings made with --mode states)",
+			"is all but the first two (of recordings made with --mode states); with "
+			"--waker: those that ended waits for these",
 	},
 	{
 		.name = "from",
@@ -262,8 +263,8 @@ static int parse_filter(const struct filter_options *opts, struct view_filter *r
 	take_bound(e, true, &ret->to_ns, &ret->to);
 	if (e->event && ret->event && strcmp(e->event, ret->event) != 0)
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "--filter asks for event %.100s, --event for %.100s", e->event,
-			       ret->event);
+			       "--filter asks for event %.100s, %s for %.100s", e->event,
+			       cmd_event_option(opts), ret->event);
 	if (e->event)
 		ret->event = e->event;
 	else if (!ret->event && view_expr_has(e, EXPR_STATE))
@@ -301,19 +302,76 @@ static int take_times(const struct filter_options *opts, struct view_filter *ret
 	return r;
 }
 
-/* The event that @option, which is given if @given, stands for: @ret is no other one. */
-static int take_event(const char *option, bool given, const char *event, const char **ret,
-		      struct err *err)
+const char *cmd_event_option(const struct filter_options *opts)
 {
-	if (!given)
-		return 0;
-	if (*ret && strcmp(*ret, event) != 0) {
+	return opts->waker     ? "--waker"
+	       : opts->blocker ? "--blocker"
+	       : opts->event   ? "--event"
+			       : NULL;
+}
+
+/* The event that the options ask for, in *@ret, or NULL. */
+static int take_event(const struct filter_options *opts, const char **ret, struct err *err)
+{
+	const char *event = opts->waker ? EVENT_WAKEUP : opts->blocker ? EVENT_CAUSED : opts->event;
+	const char *option = cmd_event_option(opts);
+
+	if (opts->waker && opts->blocker)
+		return err_set(err, -EINVAL, ERR_USAGE, "--waker and --blocker exclude each other");
+	if (opts->event && strcmp(event, opts->event) != 0) {
 		err_set(err, -EINVAL, ERR_USAGE, "%s and --event %s exclude each other", option,
-			*ret);
+			opts->event);
 		err_hint(err, "%s is --event %s", option, event);
 		return -EINVAL;
 	}
 	*ret = event;
+	return 0;
+}
+
+int cmd_refuse_event(const struct filter_options *opts, const char *what, const char *event,
+		     struct err *err)
+{
+	const char *option = cmd_event_option(opts);
+	const bool is_named = !option || !strcmp(option, "--event");
+
+	err_set(err, -EINVAL, ERR_USAGE, "%s and %s%s%.100s exclude each other", what,
+		option ? option : "event", is_named ? " " : "", is_named ? event : "");
+	if (!strcmp(event, EVENT_WAKEUP))
+		err_hint(err, "'--waker --state gvl' shows who ended the waits for the GVL");
+	else
+		err_hint(err,
+			 "it is others that waited: '--event gvl-caused' has their waits for the "
+			 "GVL, '--event lock-caused' those for a Mutex or a Monitor");
+	return -EINVAL;
+}
+
+/*
+ * Samples of how long others waited have no state of their own; but a wakeup is selected by that of
+ * the wait that it ended.
+ */
+static int check_states(const struct filter_options *opts, struct view_filter *f, struct err *err)
+{
+	const uint32_t ended = f->states &
+			       ~(1u << STATE_USER | 1u << STATE_SYSTEM | 1u << STATE_WAIT_CPU);
+	const bool by_expr = f->expr && view_expr_has(f->expr, EXPR_STATE);
+
+	if (!f->event || event_is_of_own_time(f->event))
+		return 0;
+	if (by_expr)
+		return cmd_refuse_event(opts, "--filter with 'state'", f->event, err);
+	if (!f->states)
+		return 0;
+	if (strcmp(f->event, EVENT_WAKEUP) != 0)
+		return cmd_refuse_event(opts, "--state", f->event, err);
+	if (!ended) {
+		err_set(err, -EINVAL, ERR_USAGE, "--state %.100s: nobody ends that", opts->state);
+		err_hint(err,
+			 "of wakeups, --state says what the wait was for that they ended: gvl, "
+			 "lock, network, ...; wait is all of these");
+		return -EINVAL;
+	}
+	f->ended = ended;
+	f->states = 0;
 	return 0;
 }
 
@@ -349,11 +407,8 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 				   err);
 	if (!r)
 		r = take_times(opts, ret, err);
-	ret->event = opts->event;
 	if (!r)
-		r = take_event("--blocker", opts->blocker, EVENT_CAUSED, &ret->event, err);
-	if (!r)
-		r = take_event("--waker", opts->waker, EVENT_WAKEUP, &ret->event, err);
+		r = take_event(opts, &ret->event, err);
 	if (!r)
 		r = parse_filter(opts, ret, err);
 	if (!r && !ret->from.given && !ret->to.given)
@@ -382,5 +437,5 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 			ret->event = EVENT_WALL;
 	}
 	ret->no_gc = opts->no_gc;
-	return 0;
+	return check_states(opts, ret, err);
 }

@@ -24,8 +24,8 @@ struct filter_options {
 	const char *state;	 /* or NULL */
 	unsigned int stack;	 /* enum stack_mode, or OPTION_UNSET */
 	bool ruby_only, no_gc, app, blocker, waker;
-	const char *hide;      /* or NULL */
-	const char *from, *to; /* or NULL */
+	const char *hide;		     /* or NULL */
+	const char *from, *to;		     /* or NULL */
 	const char *from_option, *to_option; /* what gave these; NULL: "--from", "--to" */
 };
 
@@ -52,6 +52,13 @@ extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
  */
 int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
 	       struct err *err);
+
+/* The option that says which event is shown, "--waker" or "--event"; NULL if none does. */
+const char *cmd_event_option(const struct filter_options *opts);
+
+/* ERR_USAGE: @what does not go with the event of @event, as @opts asks for it. Returns -EINVAL. */
+int cmd_refuse_event(const struct filter_options *opts, const char *what, const char *event,
+		     struct err *err);
 
 /* ERR_USAGE if @f selects an empty range of time. */
 int cmd_check_times(const struct view_filter *f, struct err *err);

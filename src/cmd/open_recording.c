@@ -16,6 +16,7 @@
 #include "view/expr.h"
 #include "view/filter.h"
 #include "view/stack_mode.h"
+#include "view/state.h"
 
 static int recording_path(const char *input, const struct option_rest *rest, const char **ret,
 			  struct err *err)
@@ -134,6 +135,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	opts.by_thread |= view_filter_by_thread(filter);
 	opts.by_request |= view_filter_by_request(filter);
 	opts.slow_ns = filter->slower_than_ns;
+	opts.ended = state_reasons(filter->ended);
 	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
 	if (r)
 		return read_failed(rec.path, r, err);

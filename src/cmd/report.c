@@ -328,6 +328,21 @@ static int check_line(const struct report_line *line, struct err *err)
 	return 0;
 }
 
+/* What shows states needs an event whose samples have some: all time, if none is asked for. */
+static int choose_event(const struct report_line *line, const char **event, struct err *err)
+{
+	const char *what = line->states		       ? "--states"
+			   : line->by == FLAT_BY_STATE ? "--by state"
+						       : NULL;
+
+	if (!what)
+		return 0;
+	if (!*event)
+		*event = EVENT_WALL;
+	return event_is_of_own_time(*event) ? 0
+					    : cmd_refuse_event(&line->filter, what, *event, err);
+}
+
 /*
  * Methods are what a reader can change, so a table of them shows these alone. Where rows are not
  * methods, and in a tree, native frames tell more; but not the interpreter's own.
@@ -474,10 +489,9 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	report.limit = rows_wanted(line, render);
-	if ((line->by == FLAT_BY_STATE || line->states) && !line->filter.event &&
-	    !line->filter.blocker)
-		line->filter.event = EVENT_WALL;
 	r = compile_patterns(line, patterns, &report, err);
+	if (!r)
+		r = choose_event(line, &filter->event, err);
 	if (r)
 		return r;
 	needs.by_thread |= filter->stack == STACK_BOTH;

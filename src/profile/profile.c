@@ -57,6 +57,16 @@ bool event_is_cpu(const struct profile_event *event)
 	return !strcmp(event->name, EVENT_CPU) && event->unit == UNIT_NS;
 }
 
+bool event_is_of_own_time(const char *name)
+{
+	static const char *const others[] = { EVENT_GVL, EVENT_LOCK, EVENT_CAUSED, EVENT_WAKEUP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (!strcmp(name, others[i]))
+			return false;
+	return true;
+}
+
 /* Recordings of CPU time may come without a period. */
 bool event_is_exact(const struct profile_event *event)
 {

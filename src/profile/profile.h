@@ -81,6 +81,11 @@ struct profile_event {
 #define EVENT_WALL   "wall"
 #define EVENT_CAUSED "caused"
 bool event_is_cpu(const struct profile_event *event);
+/*
+ * Whether samples of the event with this name are of time that their own thread had, and so tell
+ * its state. Of EVENT_GVL, EVENT_LOCK, EVENT_CAUSED and EVENT_WAKEUP it is others that waited.
+ */
+bool event_is_of_own_time(const char *name);
 /* Whether there is a sample of all that happened, so that sums of values are no estimates. */
 bool event_is_exact(const struct profile_event *event);
 /*
@@ -336,9 +341,10 @@ struct profile {
 	uint64_t n_in_time; /* samples of all events, in the time that was selected (reader.h) */
 	/*
 	 * If the event is EVENT_WAKEUP: the sum of all waits in that time, but for a CPU, and the
-	 * part of it that somebody is known to have ended.
+	 * part of it that somebody is known to have ended; with read_options.ended of those waits.
 	 */
 	uint64_t waited_ns, ended_ns;
+	uint64_t wakeups_unknown; /* with read_options.ended: it is not known what they ended */
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
 	uint32_t *aggregate_spans; /* by_span: by aggregate, its span id; owned, else NULL */

@@ -394,7 +394,9 @@ static void select_samples(struct reader *rd)
 	rd->profile.slow_ns = rd->opts.by_request ? rd->opts.slow_ns : 0;
 	find_cuts(&rd->opts, &rd->profile);
 	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;
-	d->keep_samples = rd->opts.keep_samples;
+	d->of_wakeups = !strcmp(profile_event(&rd->profile)->name, EVENT_WAKEUP);
+	/* A wakeup alone does not tell which wait it ended, as a second reading needs it. */
+	d->keep_samples = rd->opts.keep_samples || (d->of_wakeups && rd->opts.ended);
 	d->keep_spans = rd->opts.spans;
 	d->find_spans = rd->opts.spans || rd->opts.n_span_marks;
 	d->all_events = !rd->opts.event;
@@ -402,7 +404,7 @@ static void select_samples(struct reader *rd)
 	d->take_arg = rd->opts.take_arg;
 	d->take_all = rd->opts.take_all && d->all_events;
 	d->event = rd->profile.event;
-	d->of_wakeups = !strcmp(profile_event(&rd->profile)->name, EVENT_WAKEUP);
+	d->wakeups.reasons = d->of_wakeups ? rd->opts.ended : 0;
 	d->in_ns = profile_event(&rd->profile)->unit == UNIT_NS;
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->n_events;
 	if (d->event >= rd->n_events)
@@ -450,6 +452,8 @@ static int read_all(struct reader *rd, struct err *err)
 		r = read_chunks(rd);
 	if (!r)
 		r = wait_causes(&rd->profile);
+	if (!r && rd->decoder.wakeups.reasons)
+		r = record_decoder_add_wakeups(&rd->decoder);
 	if (!r)
 		r = chunk_reader_drain(&rd->chunks, &rd->profile.file_bytes);
 	if (r == -E2BIG)

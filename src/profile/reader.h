@@ -42,6 +42,8 @@ struct read_options {
 	bool by_span;	 /* and by span; needs spans */
 	bool spans; /* samples, if they are given or kept one by one, say of which span they are */
 	uint64_t slow_ns; /* and whether the request took longer; 0: that is not asked for */
+	uint64_t ended;	  /* EVENT_WAKEUP: only those that ended a wait for one of these: 1 << enum
+			     frame_reason; 0: all. They are kept one by one */
 	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */
 	bool by_event;	 /* without @event: those of all events, by event; needs by_thread */
 	bool keep_samples; /* also one by one: 40 bytes each */

@@ -315,20 +315,6 @@ static int give_sample(const struct record_decoder *d, const struct profile_samp
 	return d->take(d->take_arg, &s);
 }
 
-/* Add up what tells how much is known of who ended waits: @s is in the times that are selected. */
-static void note_wakers(const struct record_decoder *d, const struct profile_sample *s)
-{
-	struct profile *p = d->profile;
-
-	if (!d->of_wakeups || !s->stack)
-		return;
-	if (s->event == d->event)
-		profile_add(&p->ended_ns, s->value);
-	else if (d->is_wait[s->event] &&
-		 p->frames[p->stacks[s->stack].frame].reason != REASON_WAIT_CPU)
-		profile_add(&p->waited_ns, s->value);
-}
-
 /* @recorded is of the times that are selected. */
 static int take_sample(void *arg, const struct profile_sample *recorded)
 {
@@ -364,25 +350,64 @@ static void note_sample(struct record_decoder *d, const struct profile_sample *r
 		profile_note_sample(d->profile, recorded);
 }
 
+/* @s: what is selected of @recorded, if @in_time. */
+static void note_request(struct record_decoder *d, const struct profile_sample *recorded,
+			 const struct profile_sample *s, bool in_time)
+{
+	/* What is of none bounds the requests around it. */
+	if (recorded->request || d->profile->by_request)
+		profile_note_request(d->profile, in_time ? s : recorded,
+				     event_of(d, recorded->event) == d->event, in_time);
+}
+
+/* The same, of a recording of which wakeups are selected. Returns 1 if it is put off, 0 or -ENOMEM.
+ */
+static int note_waker(struct record_decoder *d, const struct profile_sample *recorded,
+		      const struct profile_sample *s, bool in_time)
+{
+	int r;
+
+	if (d->is_wait[recorded->event])
+		return wakeups_note_wait(&d->wakeups, d->profile, recorded, in_time ? s->value : 0);
+	if (recorded->event != d->event || !in_time)
+		return 0;
+	r = wakeups_note(&d->wakeups, d->profile, s);
+	return r ? r : d->wakeups.reasons != 0;
+}
+
 static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
 {
-	const bool of_event = event_of(d, recorded->event) == d->event;
 	struct profile_sample s = *recorded;
 	struct profile *p = d->profile;
 	bool in_time = true;
+	int r = 0;
 
-	if (!d->take)
-		note_sample(d, recorded);
 	if (d->from_ts || d->to_ts != UINT64_MAX)
 		in_time = sample_part_within(p, &s, d->from_ts, d->to_ts);
-	/* What is of none bounds the requests around it. */
-	if (!d->take && (recorded->request || p->by_request))
-		profile_note_request(p, in_time ? &s : recorded, of_event, in_time);
-	if (!in_time)
-		return 0;
-	if (!d->take)
-		note_wakers(d, &s);
+	if (!d->take) {
+		note_sample(d, recorded);
+		if (d->of_wakeups)
+			r = note_waker(d, recorded, &s, in_time);
+		if (!r)
+			note_request(d, recorded, &s, in_time);
+	}
+	if (r || !in_time)
+		return r < 0 ? r : 0;
 	return p->n_cuts ? sample_parts_between_cuts(p, s, take_sample, d) : take_sample(d, &s);
+}
+
+int record_decoder_add_wakeups(struct record_decoder *d)
+{
+	int r = 0;
+
+	wakeups_choose(&d->wakeups, d->profile);
+	for (size_t i = 0; i < d->wakeups.n_samples && !r; i++) {
+		const struct profile_sample *s = &d->wakeups.samples[i];
+
+		note_request(d, s, s, true);
+		r = take_sample(d, s);
+	}
+	return r ? r : add_batch(d);
 }
 
 static int decode_sample(struct record_decoder *d, struct cursor *c)
@@ -632,5 +657,6 @@ void record_decoder_deinit(struct record_decoder *d)
 	free(d->threads);
 	free(d->spans);
 	buf_deinit(&d->clean);
+	wakeups_deinit(&d->wakeups);
 	*d = (struct record_decoder) { 0 };
 }

@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "profile/aggregate.h"
 #include "profile/profile.h"
+#include "profile/wakeups.h"
 
 /* What the samples of a thread are of; 0: none. */
 struct decoder_thread {
@@ -36,6 +37,7 @@ struct record_decoder {
 	bool is_caused[PROFILE_MAX_EVENTS]; /* events that are added up besides; the caller's */
 	bool is_wait[PROFILE_MAX_EVENTS];   /* of EVENT_WAIT; the caller's */
 	bool of_wakeups;		    /* .event is EVENT_WAKEUP; the caller's */
+	struct wakeups wakeups;		    /* .reasons is the caller's */
 	bool in_ns;			    /* values of .event are in ns; the caller's */
 	uint64_t from_ts, to_ts;	    /* selected times, without to_ts; the caller's */
 	bool keep_samples;		    /* the caller's */
@@ -88,5 +90,11 @@ void record_decoder_deinit(struct record_decoder *d);
  * are used. The records before it then are in the profile, and no further payload must be decoded.
  */
 int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len);
+
+/*
+ * After the last payload, and wait_causes(): select the wakeups that ended a wait for one of
+ * @d->wakeups.reasons, if that is not 0. Returns 0, -ENOMEM or -EBADMSG.
+ */
+int record_decoder_add_wakeups(struct record_decoder *d);
 
 #endif

@@ -97,7 +97,7 @@ bool view_filter_by_request(const struct view_filter *f)
 
 bool view_filter_of_samples(const struct view_filter *f)
 {
-	return view_filter_by_thread(f) || view_filter_by_request(f) || f->states;
+	return view_filter_by_thread(f) || view_filter_by_request(f) || f->states || f->ended;
 }
 
 static bool matches(const regex_t *re, const char *s)

@@ -70,6 +70,16 @@ int state_of_stacks(const struct profile *p, uint8_t **ret)
 	return 0;
 }
 
+uint64_t state_reasons(uint32_t states_wanted)
+{
+	uint64_t reasons = 0;
+
+	for (size_t i = STATE_WAIT_CPU; i < STATES; i++)
+		if (states_wanted >> i & 1)
+			reasons |= 1ull << states[i].reason;
+	return reasons;
+}
+
 /* The set that one word means; 0: none. */
 static uint32_t set_of(const char *word)
 {

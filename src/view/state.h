@@ -65,6 +65,9 @@ static inline unsigned int state_of(const uint8_t *states, uint32_t stack, bool 
 	return states[stack] == STATE_USER && in_kernel ? STATE_SYSTEM : states[stack];
 }
 
+/* The reasons of waits in @states, a set as that of state_set_parse(): 1 << enum frame_reason. */
+uint64_t state_reasons(uint32_t states);
+
 /*
  * "gvl,lock" as a set of 1 << enum thread_state; "wait" is all but user and system. Returns 0, or
  * -EINVAL (ERR_USAGE).

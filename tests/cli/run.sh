@@ -469,7 +469,7 @@ if begin "an event of several"; then
 	run report --waker --event cpu events.data
 	expect 2 "rbpf: error: --waker and --event cpu exclude each other*"
 	run report --waker --blocker events.data
-	expect 2 "rbpf: error: --waker and --event caused exclude each other*"
+	expect 2 "rbpf: error: --waker and --blocker exclude each other"
 	run report --waker --event wakeup events.data
 	expect 2 "rbpf: error: events.data has no event 'wakeup'*"
 	for args in "report" "flame" "timeline" "heatmap" "export -f folded" "export -f json"; do
@@ -481,6 +481,18 @@ if begin "an event of several"; then
 		expect 2 "rbpf: error: full.data has no event 'alloc'*"
 	done
 fi
+for other in --waker --blocker "--event gvl-caused"; do
+	# shellcheck disable=SC2086 # words
+	{
+		refuse "--by state and $other exclude each other" report --by state $other full.data
+		refuse "--states and $other exclude each other" report --states $other full.data
+	}
+done
+refuse "--by state and event wakeup exclude each other" report --by state --filter 'event = wakeup' full.data
+refuse "--state and --blocker exclude each other" report --state gvl --blocker full.data
+refuse "--state system,wait-cpu: nobody ends that" flame --state system,wait-cpu --waker full.data
+refuse "--filter with 'state' and --waker exclude each other" report --waker --filter 'state = gvl' full.data
+refuse "--filter asks for event cpu, --waker for wakeup" report --waker --filter 'event = cpu' full.data
 if begin "from the start"; then
 	run report full.data
 	sed 1,2d "$out" > want

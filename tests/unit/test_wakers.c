@@ -19,7 +19,7 @@
 #include "view/label.h"
 #include "view/owner.h"
 #include "view/request.h"
-#include "view/sample_kind.h"
+#include "view/state.h"
 #include "view/tree.h"
 
 static struct profile_builder b;
@@ -215,53 +215,140 @@ Test(wakers, what_is_told_of_them)
 		"%s", buf_str(&got));
 }
 
-/* A recording has them as native frames, as rbpf 0.1 wrote them; and tells what has a waker. */
-Test(wakers, from_a_file)
+/* ---- recordings ---- */
+
+enum { CPU, WAIT, WAKEUP };
+
+/* A sample of @thread from @since to @ts, with a frame for @reason; REASON_NONE: a method. */
+struct given {
+	uint16_t event;
+	uint32_t thread;
+	uint64_t since, ts;
+	enum frame_reason reason;
+};
+
+static uint32_t given_stack(struct recorder *to, enum frame_reason reason)
 {
-	static const struct profile_event events[] = { { .name = EVENT_CPU, .unit = UNIT_NS },
-						       { .name = EVENT_WAIT, .unit = UNIT_NS },
-						       { .name = EVENT_WAKEUP, .unit = UNIT_NS } };
-	const struct read_options wanted = { .event = EVENT_WAKEUP };
-	char path[] = "/tmp/rbpf-wakers-XXXXXX";
+	const struct profile_frame frame = { .kind = reason == REASON_NONE
+							     ? FRAME_RUBY
+							     : frame_reason_kind(reason),
+					     .module = PROFILE_NONE,
+					     .reason = reason };
+	uint32_t id = 0;
+
+	cr_assert_eq(sink_frame(recorder_sink(to), &frame, &id), 0);
+	cr_assert_eq(sink_stack(recorder_sink(to), 0, id, &id), 0);
+	return id;
+}
+
+static void write_given(const char *path, const struct given *given, size_t n)
+{
+	static const struct profile_event events[] = {
+		[CPU] = { .name = EVENT_CPU, .unit = UNIT_NS },
+		[WAIT] = { .name = EVENT_WAIT, .unit = UNIT_NS },
+		[WAKEUP] = { .name = EVENT_WAKEUP, .unit = UNIT_NS },
+	};
 	const struct recorder_options opts = { .path = path, .force = true };
-	struct profile_meta meta = { .n_events = ARRAY_SIZE(events) };
 	const struct profile_process process = { .pid = 1, .parent = PROFILE_NONE };
-	struct profile_frame frame = { .kind = FRAME_NOT_RECORDED,
-				       .module = PROFILE_NONE,
-				       .reason = REASON_INTERRUPT };
-	struct profile_sample s = { .ts = 50, .value = 30 };
-	_cleanup_profile_ struct profile p = PROFILE_INIT;
-	struct profile_totals totals = { .samples = 3, .no_ruby = 1 };
-	struct read_report report;
+	struct profile_totals totals = { .samples = n, .no_ruby = 1 };
+	struct profile_meta meta = { .n_events = ARRAY_SIZE(events) };
 	struct err err = { 0 };
 	struct recorder *to;
-	uint32_t stacks[3] = { 0 }, id;
+	uint32_t id;
 
-	close(mkstemp(path));
 	memcpy(meta.events, events, sizeof(events));
 	cr_assert_eq(recorder_open(&opts, &meta, &to, &err), 0, "%s", err.msg);
 	cr_assert_eq(sink_process(recorder_sink(to), &process, &id), 0);
-	cr_assert_eq(sink_thread(recorder_sink(to), id, 1, 0, &s.thread), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++) {
-		static const enum frame_reason reasons[] = { REASON_INTERRUPT, REASON_WAIT_TIMER,
-							     REASON_WAIT_CPU };
+	for (uint32_t i = 0; i < 3; i++)
+		cr_assert_eq(sink_thread(recorder_sink(to), 0, i + 1, 0, &id), 0);
+	for (size_t i = 0; i < n; i++) {
+		const struct profile_sample s = {
+			.ts = given[i].ts,
+			.value = given[i].ts - given[i].since,
+			.thread = given[i].thread,
+			.event = given[i].event,
+			.stack = given_stack(to, given[i].reason),
+			.flags = given[i].reason == REASON_INTERRUPT ? SAMPLE_NO_RUBY : 0,
+		};
 
-		frame.reason = reasons[i];
-		frame.kind = frame_reason_kind(reasons[i]);
-		cr_assert_eq(sink_frame(recorder_sink(to), &frame, &id), 0);
-		cr_assert_eq(sink_stack(recorder_sink(to), 0, id, &stacks[i]), 0);
-		s.event = i ? 1 : 2;
-		s.flags = i ? 0 : SAMPLE_NO_RUBY;
-		s.stack = stacks[i];
-		s.value = i ? 40 : 30;
 		cr_assert_eq(sink_sample(recorder_sink(to), &s), 0);
 	}
 	cr_assert_eq(recorder_close(to, &totals, &err), 0, "%s", err.msg);
+}
+
+static struct profile read_given(const struct given *given, size_t n, uint64_t ended)
+{
+	const struct read_options wanted = { .event = EVENT_WAKEUP, .ended = ended };
+	char path[] = "/tmp/rbpf-wakers-XXXXXX";
+	struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+
+	close(mkstemp(path));
+	write_given(path, given, n);
 	cr_assert_eq(profile_read(path, &wanted, &p, &report, &err), 0, "%s", err.msg);
+	unlink(path);
+	return p;
+}
+
+/* A recording has them as native frames, as rbpf 0.1 wrote them; and tells what has a waker. */
+Test(wakers, from_a_file)
+{
+	static const struct given given[] = {
+		{ WAKEUP, 0, 20, 50, REASON_INTERRUPT },
+		{ WAIT, 0, 10, 50, REASON_WAIT_TIMER },
+		{ WAIT, 0, 10, 50, REASON_WAIT_CPU },
+	};
+	_cleanup_profile_ struct profile p = read_given(given, ARRAY_SIZE(given), 0);
+
 	cr_assert_eq(p.n_aggregates, 1);
 	cr_expect(profile_stack_not_recorded(&p, p.aggregates[0].stack));
 	cr_expect_eq(p.totals.not_recorded, 1);
 	cr_expect_eq(p.ended_ns, 30);
 	cr_expect_eq(p.waited_ns, 40, "without waiting for a CPU");
-	unlink(path);
+}
+
+/*
+ * Thread 0 waited for the GVL in 100..140, and again from 300 on, which came in two parts; thread 1
+ * for the network in 110..150, and for a lock in 300..330; who woke comes first.
+ */
+static const struct given waits[] = {
+	{ WAKEUP, 2, 100, 139, REASON_NONE },	   /* thread 0's first */
+	{ WAKEUP, 1, 110, 148, REASON_INTERRUPT }, /* thread 1's first */
+	{ WAKEUP, 2, 300, 325, REASON_NONE },	   /* of either thread */
+	{ WAKEUP, 0, 300, 357, REASON_INTERRUPT }, /* thread 0's second */
+	{ WAKEUP, 2, 299, 325, REASON_NONE },	   /* of none */
+	{ WAIT, 0, 100, 140, REASON_WAIT_GVL },	    { WAIT, 0, 140, 145, REASON_WAIT_CPU },
+	{ WAIT, 1, 110, 150, REASON_WAIT_NETWORK }, { WAIT, 0, 300, 350, REASON_WAIT_GVL },
+	{ WAIT, 0, 350, 360, REASON_WAIT_GVL },	    { WAIT, 1, 300, 330, REASON_WAIT_LOCK },
+};
+
+static void expect_ended(const char *states, uint64_t ended_ns, size_t n, uint64_t waited_ns)
+{
+	struct err err = { 0 };
+	struct profile p;
+	uint32_t set = 0;
+
+	cr_assert_eq(state_set_parse(states, &set, &err), 0, "%s", err.msg);
+	p = read_given(waits, ARRAY_SIZE(waits), state_reasons(set));
+	cr_expect_eq(p.n_samples, 5, "of all");
+	cr_expect_eq(p.n_kept, n, "%s: %zu are kept", states, p.n_kept);
+	cr_expect_eq(p.ended_ns, ended_ns, "%s: %zu", states, (size_t)p.ended_ns);
+	cr_expect_eq(p.waited_ns, waited_ns, "%s: %zu", states, (size_t)p.waited_ns);
+	cr_expect_eq(p.wakeups_unknown, 2);
+	ended_ns = 0;
+	for (size_t i = 0; i < p.n_aggregates; i++)
+		ended_ns += p.aggregates[i].value;
+	cr_expect_eq(ended_ns, p.ended_ns);
+	profile_deinit(&p);
+}
+
+/* What was waited for when they came; if that is not certain it is of none. */
+Test(wakers, of_waits_for_something)
+{
+	expect_ended("gvl", 39 + 57, 2, 40 + 50 + 10);
+	expect_ended("network", 38, 1, 40);
+	expect_ended("gvl,network", 39 + 57 + 38, 3, 40 + 40 + 50 + 10);
+	expect_ended("lock", 0, 0, 30);
+	expect_ended("wait", 39 + 57 + 38, 3, 40 + 40 + 50 + 10 + 30);
 }

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "profile/wakeups.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "profile/profile.h"
+#include "profile/reason.h"
+
+struct wakeups_wait {
+	uint64_t since; /* ns, CLOCK_MONOTONIC: when it, or this part of it, began */
+	uint64_t value; /* ns; 0 if it is not of the selected time */
+	uint32_t thread;
+	uint32_t stack;
+};
+
+void wakeups_deinit(struct wakeups *w)
+{
+	free(w->waits);
+	free(w->samples);
+	*w = (struct wakeups)WAKEUPS_INIT;
+}
+
+/* What samples with @stack waited for; REASON_NONE if they did not. */
+static enum frame_reason reason_of(const struct profile *p, uint32_t stack)
+{
+	return profile_stack_waits(p, stack) ? p->frames[p->stacks[stack].frame].reason
+					     : REASON_NONE;
+}
+
+static uint64_t since(const struct profile_sample *s)
+{
+	return s->ts > s->value ? s->ts - s->value : 0;
+}
+
+int wakeups_note_wait(struct wakeups *w, struct profile *p, const struct profile_sample *s,
+		      uint64_t ns)
+{
+	/* Nobody ends the waiting for a CPU. */
+	if (reason_of(p, s->stack) == REASON_WAIT_CPU)
+		return 0;
+	if (!w->reasons) {
+		profile_add(&p->waited_ns, ns);
+		return 0;
+	}
+	if (array_reserve(w->waits, w->cap_waits, w->n_waits + 1))
+		return -ENOMEM;
+	w->waits[w->n_waits++] = (struct wakeups_wait) {
+		.since = since(s), .value = ns, .thread = s->thread, .stack = s->stack
+	};
+	return 0;
+}
+
+int wakeups_note(struct wakeups *w, struct profile *p, const struct profile_sample *s)
+{
+	if (!w->reasons) {
+		profile_add(&p->ended_ns, s->value);
+		return 0;
+	}
+	if (array_reserve(w->samples, w->cap_samples, w->n_samples + 1))
+		return -ENOMEM;
+	w->samples[w->n_samples++] = *s;
+	return 0;
+}
+
+static int compare_waits(const void *a, const void *b)
+{
+	const struct wakeups_wait *x = a, *y = b;
+
+	return (x->since > y->since) - (x->since < y->since);
+}
+
+/* The first wait that began at @at or later. */
+static size_t first_since(const struct wakeups *w, uint64_t at)
+{
+	size_t low = 0, high = w->n_waits;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (w->waits[middle].since < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* What the wait was for that @s ended; REASON_NONE if that is not known. */
+static enum frame_reason ended_by(const struct wakeups *w, const struct profile *p,
+				  const struct profile_sample *s)
+{
+	const bool of_thread = profile_stack_not_recorded(p, s->stack);
+	enum frame_reason found = REASON_NONE;
+
+	for (size_t i = first_since(w, since(s)); i < w->n_waits; i++) {
+		const struct wakeups_wait *wait = &w->waits[i];
+		const enum frame_reason reason = reason_of(p, wait->stack);
+
+		if (wait->since != since(s))
+			break;
+		if (of_thread && wait->thread != s->thread)
+			continue;
+		if (found != REASON_NONE && found != reason)
+			return REASON_NONE;
+		found = reason;
+	}
+	return found;
+}
+
+static bool is_chosen(const struct wakeups *w, enum frame_reason reason)
+{
+	return reason != REASON_NONE && w->reasons >> reason & 1;
+}
+
+_Static_assert(FRAME_REASON_COUNT <= 64, "a set of reasons has 64 bits");
+
+void wakeups_choose(struct wakeups *w, struct profile *p)
+{
+	size_t n = 0;
+
+	if (w->n_waits)
+		qsort(w->waits, w->n_waits, sizeof(*w->waits), compare_waits);
+	for (size_t i = 0; i < w->n_waits; i++)
+		if (is_chosen(w, reason_of(p, w->waits[i].stack)))
+			profile_add(&p->waited_ns, w->waits[i].value);
+	for (size_t i = 0; i < w->n_samples; i++) {
+		const struct profile_sample s = w->samples[i];
+		const enum frame_reason reason = ended_by(w, p, &s);
+
+		p->wakeups_unknown += reason == REASON_NONE;
+		if (!is_chosen(w, reason))
+			continue;
+		profile_add(&p->ended_ns, s.value);
+		w->samples[n++] = s;
+	}
+	w->n_samples = n;
+}
