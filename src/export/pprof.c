@@ -48,7 +48,7 @@ struct pprof_sample {
 	uint32_t thread;
 	uint32_t request; /* kind of it */
 	uint32_t span;	  /* 0: none */
-	uint32_t state;	  /* enum thread_state; 0 if the recording has no waits */
+	uint32_t state;	  /* enum thread_state; STATES if it is not known */
 	uint32_t aggregate;
 };
 
@@ -158,6 +158,22 @@ static int sort_by_stack(struct pprof *w)
 	return 0;
 }
 
+/*
+ * What the thread did. Of what others waited meanwhile, that it ran in the kernel does not tell:
+ * the charge falls due in the system call that gives the lock away.
+ */
+static uint32_t state_of_samples(const struct pprof *w, const struct profile_aggregate *a)
+{
+	const struct profile *p = w->profile;
+	unsigned int state;
+
+	if (!w->states)
+		return STATES;
+	state = state_of(w->states, a->stack, a->flags & SAMPLE_KERNEL) & STATE_MASK;
+	return state_waits(state) || event_is_of_own_time(p->meta.events[a->event].name) ? state
+											 : STATES;
+}
+
 /* The samples of one stack. */
 static int find_samples(struct pprof *w, size_t stack)
 {
@@ -168,14 +184,12 @@ static int find_samples(struct pprof *w, size_t stack)
 		return -ENOMEM;
 	for (size_t i = first; i < end; i++) {
 		const struct profile_aggregate *a = &w->profile->aggregates[w->order[i]];
-		bool in_kernel = a->flags & SAMPLE_KERNEL;
 
 		w->samples[w->n_samples++] = (struct pprof_sample) {
 			.thread = owner_of_aggregate(w->profile, OWNER_THREAD, a),
 			.request = a->request,
 			.span = w->profile->by_span ? w->profile->aggregate_spans[w->order[i]] : 0,
-			.state = w->states ? state_of(w->states, a->stack, in_kernel) & STATE_MASK
-					   : 0,
+			.state = state_of_samples(w, a),
 			.aggregate = w->order[i],
 		};
 	}
@@ -257,7 +271,7 @@ static void add_labels(struct pprof *w, const struct pprof_sample *s)
 	if (!labels->len)
 		make_labels(w, s->thread);
 	buf_add(&w->message, buf_str(&w->labels) + labels->at, labels->len);
-	if (w->states)
+	if (s->state < STATES)
 		add_label(w, "state", state_word(s->state), 0, &w->message);
 	if (s->request)
 		add_label(w, "request", request_label(w->profile, s->request), 0, &w->message);
