@@ -176,7 +176,7 @@ Test(wakers, parts_of_a_tree)
 
 static void expect_export(const char *format, const char *want)
 {
-	const struct export_options opts = { .threads = true };
+	const struct export_options opts = { .threads = true, .weight = WEIGHT_SAMPLES };
 	_cleanup_buf_ struct buf got = BUF_INIT;
 	struct err err = { 0 };
 
