@@ -300,13 +300,6 @@ static int check_line(const struct report_line *line, struct err *err)
 			     : line->filter.stack == STACK_BOTH ? "--stack both"
 								: NULL;
 
-	/* All time of a thread adds up to what has passed; of other events nothing does. */
-	if (line->states && (line->filter.blocker || line->filter.waker))
-		return exclude_each_other("--states",
-					  line->filter.blocker ? "--blocker" : "--waker", err);
-	if (line->states && line->filter.event && strcmp(line->filter.event, EVENT_WALL) != 0)
-		return err_set(err, -EINVAL, ERR_USAGE, "--states needs --event %s, not --event %s",
-			       EVENT_WALL, line->filter.event);
 	if (line->sandwich && (line->callers || line->callees))
 		return exclude_each_other("--sandwich", line->callers ? "--callers" : "--callees",
 					  err);
@@ -328,7 +321,10 @@ static int check_line(const struct report_line *line, struct err *err)
 	return 0;
 }
 
-/* What shows states needs an event whose samples have some: all time, if none is asked for. */
+/*
+ * What shows states needs an event whose samples have some: all time, if none is asked for. A table
+ * of states is of nothing else, for they add up to what has passed.
+ */
 static int choose_event(const struct report_line *line, const char **event, struct err *err)
 {
 	const char *what = line->states		       ? "--states"
@@ -339,8 +335,9 @@ static int choose_event(const struct report_line *line, const char **event, stru
 		return 0;
 	if (!*event)
 		*event = EVENT_WALL;
-	return event_is_of_own_time(*event) ? 0
-					    : cmd_refuse_event(&line->filter, what, *event, err);
+	if (line->states ? !strcmp(*event, EVENT_WALL) : event_is_of_own_time(*event))
+		return 0;
+	return cmd_refuse_event(&line->filter, what, *event, err);
 }
 
 /*
