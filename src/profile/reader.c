@@ -30,6 +30,7 @@
 #include "profile/chunk_reader.h"
 #include "profile/meta.h"
 #include "profile/record_decoder.h"
+#include "profile/record_samples.h"
 #include "profile/wait_cause.h"
 
 /* ---- chunks ---- */
@@ -453,7 +454,7 @@ static int read_all(struct reader *rd, struct err *err)
 	if (!r)
 		r = wait_causes(&rd->profile);
 	if (!r && rd->decoder.wakeups.reasons)
-		r = record_decoder_add_wakeups(&rd->decoder);
+		r = record_samples_add_wakeups(&rd->decoder);
 	if (!r)
 		r = chunk_reader_drain(&rd->chunks, &rd->profile.file_bytes);
 	if (r == -E2BIG)

@@ -91,10 +91,4 @@ void record_decoder_deinit(struct record_decoder *d);
  */
 int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len);
 
-/*
- * After the last payload, and wait_causes(): select the wakeups that ended a wait for one of
- * @d->wakeups.reasons, if that is not 0. Returns 0, -ENOMEM or -EBADMSG.
- */
-int record_decoder_add_wakeups(struct record_decoder *d);
-
 #endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What becomes of the samples of a recording while it is decoded: those of the event and the times
+ * that are selected are added up, kept or given to whoever takes them.
+ */
+#ifndef RBPF_PROFILE_RECORD_SAMPLES_H
+#define RBPF_PROFILE_RECORD_SAMPLES_H
+
+struct profile_sample;
+struct record_decoder;
+
+/* Take @recorded, as it is in the file. Returns 0, -ENOMEM, -EBADMSG, or what .take has returned.
+ */
+int record_samples_add(struct record_decoder *d, const struct profile_sample *recorded);
+
+/*
+ * After the last one, and wait_causes(): select the wakeups that ended a wait for one of
+ * @d->wakeups.reasons, if that is not 0. Returns 0, -ENOMEM or -EBADMSG.
+ */
+int record_samples_add_wakeups(struct record_decoder *d);
+
+/* Add up those that were only collected so far. Returns 0, -ENOMEM or -EBADMSG. */
+int record_samples_flush(struct record_decoder *d);
+
+#endif
