@@ -31,21 +31,23 @@
 #include "page/assets.h"
 #include "page/html.h"
 #include "profile/profile.h"
+#include "profile/sample_parts.h"
 #include "view/filter.h"
 #include "view/heat.h"
 
-#define DEFAULT_ROWS 50
+#define DEFAULT_ROWS	    50
+#define MAX_SECONDS_OF_WAIT 64 /* one that goes on has a sample about once a second */
 
 /* Bytes of the page for a cell, a node of a slot, and a node, about. */
-#define CELL_BYTES   20 /* so that cells take a quarter at most */
-#define PAIR_BYTES   12
-#define NODE_BYTES   60
+#define CELL_BYTES	    20 /* so that cells take a quarter at most */
+#define PAIR_BYTES	    12
+#define NODE_BYTES	    60
 
 /*
  * Nodes that are kept as long as the columns are not put together, and that are kept at any rate.
  */
-#define ENOUGH_NODES 4096
-#define FEW_NODES    1024
+#define ENOUGH_NODES	    4096
+#define FEW_NODES	    1024
 
 struct heatmap {
 	const struct profile *profile;
@@ -121,19 +123,46 @@ static int shrink(struct heatmap *m)
 	return heat_widen(&m->heat);
 }
 
-static int take_sample(void *arg, const struct profile_sample *s)
+/* @s is of one cell. */
+static int add_to_cell(struct heatmap *m, const struct profile_sample *s)
 {
-	struct heatmap *m = arg;
 	const uint64_t origin = m->profile->meta.start_monotonic_ns;
 
-	if (!shown_sample(&m->shown, s))
-		return 0;
 	while (heat_is_full(&m->heat))
 		if (shrink(m))
 			return -ENOMEM;
 	heat_add(&m->heat, s->ts > origin ? s->ts - origin : 0, m->node_of[s->stack],
 		 m->by_samples ? 1 : s->value);
 	return 0;
+}
+
+/* When the cell ends in which @s begins; CLOCK_MONOTONIC. */
+static uint64_t first_cell_end(struct heatmap *m, const struct profile_sample *s)
+{
+	const uint64_t origin = m->profile->meta.start_monotonic_ns;
+	const uint64_t begin = s->ts > s->value ? s->ts - s->value : 0;
+	const uint64_t end = heat_cell_end(&m->heat, begin > origin ? begin - origin : 0);
+
+	return end < UINT64_MAX - origin ? origin + end : UINT64_MAX;
+}
+
+static int take_sample(void *arg, const struct profile_sample *sample)
+{
+	struct heatmap *m = arg;
+	const size_t max_parts = MAX_SECONDS_OF_WAIT * m->heat.rows;
+	struct profile_sample s = *sample, before;
+	size_t n = 0;
+	int r = 0;
+
+	if (!shown_sample(&m->shown, &s))
+		return 0;
+	for (; !m->by_samples && n < max_parts && !r; n++) {
+		if (!sample_part_before(m->profile, &s, first_cell_end(m, &s), &before))
+			break;
+		r = add_to_cell(m, &before);
+	}
+	/* One that ended just with a cell is of that one. */
+	return r || (n && !s.value) ? r : add_to_cell(m, &s);
 }
 
 static int read_samples(struct heatmap *m, uint64_t max_bytes, struct err *err)

@@ -117,6 +117,13 @@ static void find_cell(struct heat *h, uint64_t ns)
 	h->to_ns = h->from_ns + h->cell_ns < end ? h->from_ns + h->cell_ns : end;
 }
 
+uint64_t heat_cell_end(struct heat *h, uint64_t ns)
+{
+	if (ns < h->from_ns || ns >= h->to_ns)
+		find_cell(h, ns);
+	return h->to_ns;
+}
+
 void heat_add(struct heat *h, uint64_t ns, uint32_t node, uint64_t value)
 {
 	if (ns < h->from_ns || ns >= h->to_ns)

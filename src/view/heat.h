@@ -4,7 +4,7 @@
  * fraction of it; and beside the cells, what was called when: the values of nodes of a call tree by
  * slot, which is one cell or several behind each other.
  *
- * A sample is in the cell of its time, a wait in that of its end. Cells hold sums and are exact.
+ * A value is in the cell of its time. Cells hold sums and are exact.
  * There may be more pairs of a slot and a node than a page has room for: then slots are widened
  * (heat_widen()), or nodes united with their callers (heat_unite()), which loses no value either.
  */
@@ -58,6 +58,9 @@ int heat_init(uint64_t duration_ns, size_t rows, size_t max_cells, size_t max_pa
 	      struct heat *ret);
 void heat_deinit(struct heat *h);
 #define _cleanup_heat_ _cleanup_(heat_deinit)
+
+/* When the cell of @ns ends; UINT64_MAX: never. */
+uint64_t heat_cell_end(struct heat *h, uint64_t ns);
 
 /*
  * Add @value of @node at @ns. What is later than the end is in the last cell. It is quickest where

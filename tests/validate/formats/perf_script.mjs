@@ -56,8 +56,8 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 	const micros = ns => `${Math.floor(ns / 1e9)}.${String(Math.floor(ns % 1e9 / 1e3)).padStart(6, '0')}`;
 
 	check(got.length === recording.samples.length, `${got.length} samples`);
-	// As stackcollapse-perf.pl --all tells frames of the kernel.
-	const isKernel = ([, file]) => /^\[|vmlinux$/.test(file) && !/unknown/.test(file);
+	// As stackcollapse-perf.pl --all tells frames of the kernel; and those of [vdso], which perf calls so, too.
+	const isKernel = ([, file]) => /^\[|vmlinux$/.test(file) && !/unknown|^\[vdso\]$/.test(file);
 	for (const [i, s] of recording.samples.entries())
 		check(got[i]?.frames?.every((f, k) => isKernel(f) === (s.frames[k].kind === 'kernel')), `sample ${i}: frames of the kernel`);
 	for (const [i, s] of recording.samples.entries()) {
