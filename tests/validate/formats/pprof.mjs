@@ -153,7 +153,10 @@ export function validate(consumer, recording, { check, checkMaps }) {
 			expectedTop(samples.sums(f => f.name.trim()), 'self', 'total'), event);
 		const text = pprof(consumer, '-tags', index, '-unit=ns');
 		checkMaps(tags(text, 'request'), expectedTags(samples, s => s.requestName), `${event}: request`);
-		checkMaps(tags(text, 'state'), expectedTags(samples, s => samples.hasWaits ? samples.stateOf(s) : undefined),
+		// What others waited is of no state of this thread, but for one that waited meanwhile.
+		const hasState = s => samples.hasWaits && (!/caused|wakeup/.test(event) || !['user', 'system'].includes(samples.stateOf(s)));
+
+		checkMaps(tags(text, 'state'), expectedTags(samples, s => hasState(s) ? samples.stateOf(s) : undefined),
 			`${event}: state`);
 	}
 
