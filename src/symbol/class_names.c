@@ -215,8 +215,7 @@ static bool is_proven(const struct class_name *e, const struct stack_era *sample
 		(e->first < sampled->gc_era && sampled->gc_era < e->last));
 }
 
-/* Find or add the entry of the class at @addr. Returns 0, -ENOENT if there are too many, or
- * -ENOMEM. */
+/* Find or add the entry of the class at @addr. Returns 0, -ENOENT (too many) or -ENOMEM. */
 static int entry(struct class_names *c, uint64_t addr, struct class_name **ret)
 {
 	uint32_t i;

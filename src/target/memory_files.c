@@ -11,9 +11,8 @@
 #include "base/fds.h"
 #include "target/memory.h"
 
-#define PAGES	32u	     /* that are looked at together */
-#define RUN	64u	     /* spans that are read together */
-#define PRESENT (1ull << 63) /* Documentation/admin-guide/mm/pagemap.rst */
+#define PAGES 32u /* that are looked at together */
+#define RUN   64u /* spans that are read together */
 
 enum presence { PRESENT_ALL, PRESENT_NOT_ALL, PRESENT_NO_PROGRAM };
 
@@ -100,7 +99,7 @@ static enum presence presence(const struct memory_file *f, uint64_t first, size_
 	    (ssize_t)(n * sizeof(*entries)))
 		return PRESENT_NO_PROGRAM;
 	for (i = 0; i < n; i++)
-		if (!(entries[i] & PRESENT))
+		if (!(entries[i] & PAGE_PRESENT))
 			return PRESENT_NOT_ALL;
 	return PRESENT_ALL;
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 /* Documentation/admin-guide/mm/pagemap.rst */
-#define PRESENT	  (1ull << 63)
 #define FILE_PAGE (1ull << 61)
 #define ALONE	  (1ull << 56) /* mapped by one process only */
 
@@ -17,7 +16,7 @@ static uint32_t read_window(int fd, uint64_t number)
 	if (pread(fd, entries, sizeof(entries), (off_t)(number * sizeof(entries))) <= 0)
 		return 0;
 	for (i = 0; i < OWN_PAGES; i++)
-		if (entries[i] & PRESENT && entries[i] & (FILE_PAGE | ALONE))
+		if (entries[i] & PAGE_PRESENT && entries[i] & (FILE_PAGE | ALONE))
 			pages |= 1u << i;
 	return pages;
 }

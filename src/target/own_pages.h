@@ -16,6 +16,7 @@
 
 #define OWN_PAGES	 8u /* of a window */
 #define OWN_WINDOWS	 1024u
+#define PAGE_PRESENT	 (1ull << 63) /* Documentation/admin-guide/mm/pagemap.rst */
 #define OWN_PAGES_FOR_NS 1000000000ull
 
 struct own_window {

@@ -126,17 +126,7 @@ static void add_lengths(struct request_stats *stats, const struct lengths *l)
 	}
 }
 
-/*
- * Whether request @id, of a kind and a thread that have selected samples, is one of those that are
- * shown.
- */
-static bool is_shown(const struct profile *p, const struct view_filter *f, uint32_t id)
-{
-	return p->requests[id].samples &&
-	       (!f || !f->slower_than_ns || profile_request_is_slow(p, id) == !f->not_slower);
-}
-
-static int measure(const struct profile *p, const struct view_filter *f, const bool *threads,
+static int measure(const struct profile *p, const struct view_selection *sel, const bool *threads,
 		   struct request_stats *stats)
 {
 	_cleanup_(lengths_deinit) struct lengths l = {
@@ -150,7 +140,8 @@ static int measure(const struct profile *p, const struct view_filter *f, const b
 	for (uint32_t i = 1; i < p->n_requests; i++) {
 		const struct profile_request *r = &p->requests[i];
 
-		if (!threads[r->thread] || !stats->rows[r->kind].samples || !is_shown(p, f, i))
+		if (!threads[r->thread] || !stats->rows[r->kind].samples || !r->samples ||
+		    !view_one_request_selected(sel, i))
 			continue;
 		l.least[l.n] = (struct length) { r->kind, profile_request_least_ns(r) };
 		l.most[l.n++] = (struct length) { r->kind,
@@ -228,7 +219,7 @@ int request_stats_build(const struct profile *p, const struct view_filter *f,
 		stats.rows[i].kind = (uint32_t)i;
 	r = add_samples(p, sel, &stats, threads);
 	if (!r)
-		r = measure(p, f, threads, &stats);
+		r = measure(p, sel, threads, &stats);
 	if (!r)
 		r = find_parts(p, &stats);
 	if (r)

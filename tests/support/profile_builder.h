@@ -288,6 +288,25 @@ static inline void builder_state(struct profile_builder *b, uint32_t thread, uin
 	builder_must(sink_sample(&b->out.sink, &sample));
 }
 
+/*
+ * A thread with two requests of a recording with waits. The first one takes 25 ms, the second one
+ * 65: half a period is before the first tick.
+ */
+static inline void builder_fast_and_slow(struct profile_builder *b)
+{
+	uint32_t thread = builder_thread(b, builder_process(b, 42, "puma"), 42, "main");
+	uint32_t stack = builder_path(b, "a"), fast, slow;
+	uint32_t wait = builder_reason(b, stack, REASON_WAIT_NETWORK);
+
+	builder_states(b);
+	fast = builder_request(b, thread, "rails", "A#fast");
+	slow = builder_request(b, thread, "rails", "A#slow");
+	builder_state(b, thread, stack, BUILDER_CPU, 9000000, fast);
+	builder_state(b, thread, wait, BUILDER_WAIT, 20000000, fast);
+	builder_state(b, thread, stack, BUILDER_CPU, 9000000, slow);
+	builder_state(b, thread, wait, BUILDER_WAIT, 60000000, slow);
+}
+
 /* Add up the samples again, and drop those outside of a time, as the reader does (reader.h). */
 static inline void builder_select(struct profile_builder *b, uint64_t from_ns, uint64_t to_ns)
 {

@@ -7,6 +7,7 @@
 #define RBPF_TESTS_TARGET_PROCESS_H
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -176,6 +177,18 @@ static inline void target_end_thread(const struct target *t, pid_t tid)
 static inline pid_t target_fork(const struct target *t)
 {
 	return target_ask(t, TARGET_FORK, 0);
+}
+
+/* Write an "x" to @at, in its memory or in that of another process. */
+static inline void target_write(pid_t pid, const void *at)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	cr_assert_eq(pwrite(fd, "x", 1, (off_t)(uintptr_t)at), 1);
+	close(fd);
 }
 
 /* It executes `sleep 1000`. */

@@ -285,21 +285,11 @@ static void expect_requests(const struct view_filter *f, const char *expected)
 	json_decref(root);
 }
 
-/* The first request takes 25 ms, the second one 65: half a period is before the first tick. */
 Test(firefox, requests_of_a_length)
 {
 	struct view_filter f = { .slower_than_ns = 50000000 };
-	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
-	uint32_t stack = builder_path(&b, "a"), fast, slow;
-	uint32_t wait = builder_reason(&b, stack, REASON_WAIT_NETWORK);
 
-	builder_states(&b);
-	fast = builder_request(&b, thread, "rails", "A#fast");
-	slow = builder_request(&b, thread, "rails", "A#slow");
-	builder_state(&b, thread, stack, BUILDER_CPU, 9000000, fast);
-	builder_state(&b, thread, wait, BUILDER_WAIT, 20000000, fast);
-	builder_state(&b, thread, stack, BUILDER_CPU, 9000000, slow);
-	builder_state(&b, thread, wait, BUILDER_WAIT, 60000000, slow);
+	builder_fast_and_slow(&b);
 	expect_requests(NULL, "A#fast A#slow ");
 	expect_requests(&f, "A#slow ");
 	f.not_slower = true;

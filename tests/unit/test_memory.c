@@ -216,17 +216,6 @@ static bool is_its_alone(pid_t pid, const void *page)
 	return entry >> 56 & 1;
 }
 
-static void write_to(pid_t pid, const void *page)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	cr_assert_eq(pwrite(fd, "x", 1, (off_t)(uintptr_t)page), 1);
-	close(fd);
-}
-
 static void check_sharing(bool direct)
 {
 	struct memory mem;
@@ -241,7 +230,7 @@ static void check_sharing(bool direct)
 	cr_expect_eq(got[0], 7);
 	cr_expect_not(is_its_alone(t.pid, inherited), "read");
 	cr_expect_not(is_its_alone(t.pid, inherited + PAGE), "not read");
-	write_to(t.pid, inherited + PAGE);
+	target_write(t.pid, inherited + PAGE);
 	cr_expect(is_its_alone(t.pid, inherited + PAGE), "what is written is copied");
 	target_end(&t);
 	remote_reset();
@@ -264,7 +253,7 @@ static void check_shared_since(bool direct)
 
 	remote_set_direct(direct);
 	mem = memory_process(t.pid);
-	write_to(t.pid, page);
+	target_write(t.pid, page);
 	cr_assert_eq(memory_read(&mem, (uintptr_t)page, got, sizeof(got)), 0);
 	cr_assert_eq(got[0], 'x');
 	target_fork(&t);

@@ -26,17 +26,6 @@ static int page_map(pid_t pid)
 	return fd;
 }
 
-static void write_to(pid_t pid, const void *page)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	cr_assert_eq(pwrite(fd, "x", 1, (off_t)(uintptr_t)page), 1);
-	close(fd);
-}
-
 /* All pieces of some windows of pages, one of which is not in memory. */
 Test(own_pages, in_windows)
 {
@@ -77,7 +66,7 @@ Test(own_pages, of_each_program)
 	sharing = target_start();
 	a = page_map(alone.pid);
 	b = page_map(sharing.pid);
-	write_to(alone.pid, inherited);
+	target_write(alone.pid, inherited);
 	cr_expect(own_pages_are(&own, 1, a, 5, addr, 8));
 	cr_expect_not(own_pages_are(&own, 1 + OWN_WINDOWS, b, 5, addr, 8));
 	cr_expect(own_pages_are(&own, 1, a, 5, addr, 8));
@@ -97,7 +86,7 @@ Test(own_pages, kept_for_a_moment)
 	t = target_start();
 	fd = page_map(t.pid);
 	cr_expect_not(own_pages_are(&own, 1, fd, 1000, (uintptr_t)inherited, 8));
-	write_to(t.pid, inherited);
+	target_write(t.pid, inherited);
 	cr_expect_not(own_pages_are(&own, 1, fd, 1000 + OWN_PAGES_FOR_NS, (uintptr_t)inherited, 8));
 	cr_expect(own_pages_are(&own, 1, fd, 1001 + OWN_PAGES_FOR_NS, (uintptr_t)inherited, 8));
 	target_end(&t);
