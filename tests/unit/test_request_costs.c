@@ -15,6 +15,7 @@
 #include "profile/recorder.h"
 #include "report/report.h"
 #include "support/profile_check.h"
+#include "support/sink_define.h"
 #include "view/filter.h"
 #include "view/flat.h"
 #include "view/gvl_pairs.h"
@@ -35,31 +36,11 @@ static struct {
 	uint32_t waits_for_gvl, sleeps; /* stacks */
 } made;
 
-static uint32_t string_of(const char *text)
-{
-	uint32_t id = 0;
-
-	cr_assert_eq(sink_string(made.sink, text, strlen(text), &id), 0);
-	return id;
-}
-
-static uint32_t wait_of(enum frame_reason reason)
-{
-	const struct profile_frame frame = { .kind = FRAME_WAIT,
-					     .name = string_of("wait"),
-					     .module = PROFILE_NONE,
-					     .reason = reason };
-	uint32_t id, stack = 0;
-
-	cr_assert_eq(sink_frame(made.sink, &frame, &id), 0);
-	cr_assert_eq(sink_stack(made.sink, 0, id, &stack), 0);
-	return stack;
-}
-
 static uint32_t begin(uint32_t thread, const char *name)
 {
-	const struct profile_request_kind kind = { .framework = string_of(*name ? "rails" : ""),
-						   .name = string_of(name) };
+	const struct profile_request_kind kind = { .framework = string_of(made.sink,
+									  *name ? "rails" : ""),
+						   .name = string_of(made.sink, name) };
 	uint32_t id = 0;
 
 	cr_assert_eq(sink_request(made.sink, thread, &kind, &id), 0);
@@ -137,8 +118,8 @@ static void setup(void)
 	cr_assert_eq(sink_process(made.sink, &process, &id), 0);
 	cr_assert_eq(sink_thread(made.sink, id, 11, 0, &id), 0);
 	cr_assert_eq(sink_thread(made.sink, 0, 12, 0, &id), 0);
-	made.waits_for_gvl = wait_of(REASON_WAIT_GVL);
-	made.sleeps = wait_of(REASON_WAIT_TIMER);
+	made.waits_for_gvl = wait_of(made.sink, REASON_WAIT_GVL);
+	made.sleeps = wait_of(made.sink, REASON_WAIT_TIMER);
 	write_requests();
 	cr_assert_eq(recorder_close(made.rec, NULL, &err), 0, "%s", err.msg);
 }

@@ -10,6 +10,7 @@
 #include "profile/reason.h"
 #include "profile/recorder.h"
 #include "report/report.h"
+#include "support/sink_define.h"
 #include "view/filter.h"
 #include "view/gvl_pairs.h"
 #include "view/request.h"
@@ -31,31 +32,10 @@ static char dir[] = "/tmp/rbpf-lengths-XXXXXX";
 static char path[64];
 static struct sink *sink;
 
-static uint32_t string_of(const char *text)
-{
-	uint32_t id = 0;
-
-	cr_assert_eq(sink_string(sink, text, strlen(text), &id), 0);
-	return id;
-}
-
-static uint32_t wait_of(enum frame_reason reason)
-{
-	const struct profile_frame frame = { .kind = FRAME_WAIT,
-					     .name = string_of("wait"),
-					     .module = PROFILE_NONE,
-					     .reason = reason };
-	uint32_t id, stack = 0;
-
-	cr_assert_eq(sink_frame(sink, &frame, &id), 0);
-	cr_assert_eq(sink_stack(sink, 0, id, &stack), 0);
-	return stack;
-}
-
 static uint32_t begin(const char *framework, const char *name)
 {
-	const struct profile_request_kind kind = { .framework = string_of(framework),
-						   .name = string_of(name) };
+	const struct profile_request_kind kind = { .framework = string_of(sink, framework),
+						   .name = string_of(sink, name) };
 	uint32_t id = 0;
 
 	cr_assert_eq(sink_request(sink, 0, &kind, &id), 0);
@@ -83,8 +63,9 @@ static void sample(const struct server *server, uint32_t thread, uint32_t reques
  */
 static void serve(const struct server *server, uint64_t at)
 {
-	const uint32_t gvl = wait_of(REASON_WAIT_GVL), network = wait_of(REASON_WAIT_NETWORK);
-	const uint32_t idle = wait_of(REASON_WAIT_IDLE);
+	const uint32_t gvl = wait_of(sink, REASON_WAIT_GVL),
+		       network = wait_of(sink, REASON_WAIT_NETWORK);
+	const uint32_t idle = wait_of(sink, REASON_WAIT_IDLE);
 	uint32_t puma;
 
 	sample(server, 0, 0, at, 5 * NSEC_PER_MSEC, gvl);
@@ -123,7 +104,7 @@ static void record_server(const struct server *server)
 		serve(server, i * 100 * NSEC_PER_MSEC);
 	if (server->other_gvl)
 		sample(server, 1, 0, 1100 * NSEC_PER_MSEC, server->other_gvl,
-		       wait_of(REASON_WAIT_GVL));
+		       wait_of(sink, REASON_WAIT_GVL));
 	cr_assert_eq(recorder_close(rec, NULL, &err), 0, "%s", err.msg);
 }
 

@@ -15,6 +15,7 @@
 #include "sample/stack_table.h"
 #include "support/file_builder.h"
 #include "support/profile_builder.h"
+#include "support/sink_define.h"
 #include "view/filter.h"
 #include "view/flat.h"
 #include "view/request.h"
@@ -27,14 +28,6 @@ static const struct profile_meta meta = { .mode = (char *)"cpu",
 					  .frequency = 99,
 					  .start_realtime_ns = 1700000000000000000,
 					  .start_monotonic_ns = 1000 };
-
-static uint32_t string_of(struct sink *s, const char *text)
-{
-	uint32_t id = 0;
-
-	cr_assert_eq(sink_string(s, text, strlen(text), &id), 0);
-	return id;
-}
 
 /* Two threads, 0 and 1, of one process. */
 static void define_threads(struct sink *s)
