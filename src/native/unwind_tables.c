@@ -13,7 +13,8 @@
  * A file is known here, as a struct unwind_table, while its table is in the pool; and as long as a
  * range of it is added, if its table was refused for want of room. Such a file may be asked for
  * again when words have become free, and otherwise every UNWIND_STAY_NS. Its size is remembered, so
- * that most of the refusals to come cost no reading.
+ * that most of the refusals to come cost no reading; and what its words were, as another file may
+ * have brought the same ones there meanwhile.
  */
 #include "native/unwind_tables.h"
 
@@ -25,6 +26,7 @@
 #include "base/array.h"
 #include "elf/cfi.h"
 #include "native/extents.h"
+#include "native/unwind_pool.h"
 #include "symbol/code_readahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
@@ -39,12 +41,11 @@ enum table_state {
 struct unwind_table {
 	struct code_file *file; /* referred to */
 	enum table_state state;
-	uint64_t since;	      /* ns: loaded, or refused, then */
-	size_t uses;	      /* added ranges of the file */
-	uint32_t chunks;      /* of RBPF_POOL_CHUNK words, that it takes; 0: not known yet */
-	uint32_t first_chunk; /* TABLE_LOADED, as what follows */
-	uint32_t pages;
-	uint32_t n_words;
+	uint64_t since;		    /* TABLE_REFUSED: then, ns */
+	size_t uses;		    /* added ranges of the file */
+	uint32_t chunks;	    /* of RBPF_POOL_CHUNK words, that it takes; 0: not known yet */
+	uint64_t hash;		    /* unwind_pool_hash(); 0: not known yet */
+	struct pooled_table *words; /* TABLE_LOADED: maybe those of other files, too */
 };
 
 /* The ranges of a map, in the same order. */
@@ -58,9 +59,8 @@ struct area {
 struct unwind_tables {
 	struct unwind_memory mem;
 	struct code_files *files;
-	struct extents chunks; /* of words */
+	struct unwind_pool pool;
 	struct extents ranges;
-	uint32_t n_chunks;  /* of the pool */
 	uint32_t n_rules;   /* written so far */
 	uint32_t last_id;   /* of an area */
 	uint64_t freed_at;  /* ns: chunks last became free; 0: never */
@@ -83,8 +83,7 @@ int unwind_tables_new(const struct unwind_memory *mem, struct code_files *files,
 		return -ENOMEM;
 	t->mem = *mem;
 	t->files = files;
-	t->n_chunks = (uint32_t)mem->n_words / RBPF_POOL_CHUNK;
-	if (extents_init(&t->chunks, t->n_chunks) ||
+	if (unwind_pool_init(&t->pool, mem->words, (uint32_t)mem->n_words) ||
 	    extents_init(&t->ranges, (uint32_t)mem->n_ranges)) {
 		unwind_tables_free(t);
 		return -ENOMEM;
@@ -103,7 +102,7 @@ void unwind_tables_free(struct unwind_tables *t)
 		code_map_unref(t->areas[i].map);
 	for (i = 0; i < t->n_tables; i++)
 		code_file_unref(t->files, t->tables[i].file);
-	extents_deinit(&t->chunks);
+	unwind_pool_deinit(&t->pool);
 	extents_deinit(&t->ranges);
 	free(t->areas);
 	free(t->tables);
@@ -169,10 +168,10 @@ static void set_kind(struct rbpf_range *range, uint32_t kind)
 	__atomic_store_n(&range->kind, kind, __ATOMIC_RELEASE);
 }
 
-static void set_table(struct rbpf_range *range, const struct unwind_table *table)
+static void set_words(struct rbpf_range *range, const struct pooled_table *words)
 {
-	__atomic_store_n(&range->table, table->first_chunk * RBPF_POOL_CHUNK, __ATOMIC_RELAXED);
-	__atomic_store_n(&range->pages, table->pages, __ATOMIC_RELAXED);
+	__atomic_store_n(&range->table, words->first_chunk * RBPF_POOL_CHUNK, __ATOMIC_RELAXED);
+	__atomic_store_n(&range->pages, words->pages, __ATOMIC_RELAXED);
 	set_kind(range, RBPF_CODE_TABLE);
 }
 
@@ -192,17 +191,17 @@ static void write_range(const struct code_range *from, const struct unwind_table
 		return;
 	to->base = from->bias + from->file->headers.base;
 	if (table && table->state == TABLE_LOADED)
-		set_table(to, table);
+		set_words(to, table->words);
 	else
 		to->kind = kind_of(from->file, table);
 }
 
 /*
- * Give all added ranges of @file the kind @kind or, if @table is not NULL, that table. Returns how
+ * Give all added ranges of @file the kind @kind or, if @words is not NULL, that table. Returns how
  * many there are.
  */
 static size_t update_ranges(struct unwind_tables *t, const struct code_file *file, uint32_t kind,
-			    const struct unwind_table *table)
+			    const struct pooled_table *words)
 {
 	size_t found = 0, i, k;
 
@@ -214,8 +213,8 @@ static size_t update_ranges(struct unwind_tables *t, const struct code_file *fil
 			if (map->v[k].file != file)
 				continue;
 			found++;
-			if (table)
-				set_table(&ranges[k], table);
+			if (words)
+				set_words(&ranges[k], words);
 			else
 				set_kind(&ranges[k], kind);
 		}
@@ -242,6 +241,13 @@ static bool find_area(const struct unwind_tables *t, const struct code_map *map,
 	return low < t->n_areas && t->areas[low].map == map;
 }
 
+static void use_table(struct unwind_table *table, ssize_t more)
+{
+	table->uses += (size_t)more;
+	if (table->state == TABLE_LOADED)
+		table->words->uses += (size_t)more;
+}
+
 static void write_ranges(struct unwind_tables *t, const struct area *area)
 {
 	struct unwind_table *table;
@@ -252,7 +258,7 @@ static void write_ranges(struct unwind_tables *t, const struct area *area)
 
 		table = range->file ? table_of(t, range->file) : NULL;
 		if (table)
-			table->uses++;
+			use_table(table, 1);
 		write_range(range, table, &t->mem.ranges[area->first + i]);
 	}
 }
@@ -301,9 +307,16 @@ static void unuse_table(struct unwind_tables *t, const struct code_file *file)
 
 	if (!table)
 		return;
-	table->uses--;
-	if (!table->uses && table->state != TABLE_LOADED)
-		forget_table(t, table);
+	use_table(table, -1);
+	if (table->uses)
+		return;
+	if (table->state == TABLE_LOADED) {
+		/* Words are kept while there is room, but not each file that has the same ones. */
+		if (table->words->files == 1)
+			return;
+		table->words->files--;
+	}
+	forget_table(t, table);
 }
 
 void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_t now)
@@ -325,46 +338,52 @@ void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_
 
 /* ---- room in the pool ---- */
 
-/* Whether its chunks may be given to another table at @now. */
-static bool may_drop(const struct unwind_table *table, uint64_t now)
+static void set_refused(struct unwind_table *table, uint64_t now)
 {
-	return table->state == TABLE_LOADED &&
-	       (!table->uses || now - table->since >= UNWIND_STAY_NS);
-}
-
-static bool goes_before(const struct unwind_table *a, const struct unwind_table *b)
-{
-	if (!a->uses != !b->uses)
-		return !a->uses;
-	return a->since < b->since;
-}
-
-static struct unwind_table *next_to_drop(struct unwind_tables *t, uint64_t now)
-{
-	struct unwind_table *next = NULL;
-	size_t i;
-
-	for (i = 0; i < t->n_tables; i++)
-		if (may_drop(&t->tables[i], now) && (!next || goes_before(&t->tables[i], next)))
-			next = &t->tables[i];
-	return next;
+	table->state = TABLE_REFUSED;
+	table->words = NULL;
+	table->since = now;
 }
 
 static void refuse(struct unwind_tables *t, struct unwind_table *table, uint64_t now)
 {
-	table->state = TABLE_REFUSED;
-	table->since = now;
+	set_refused(table, now);
 	table->uses = update_ranges(t, table->file, RBPF_CODE_NO_ROOM, NULL);
 }
 
-static void drop_table(struct unwind_tables *t, struct unwind_table *table, uint64_t now)
+/* The ranges of all files that have @words, of which there may be thousands: in one go. */
+static void refuse_ranges(struct unwind_tables *t, const struct pooled_table *words)
 {
+	const uint32_t table = words->first_chunk * RBPF_POOL_CHUNK;
+	size_t i, k;
+
+	for (i = 0; i < t->n_areas; i++) {
+		struct rbpf_range *ranges = t->mem.ranges + t->areas[i].first;
+
+		for (k = 0; k < t->areas[i].map->n; k++)
+			if (ranges[k].kind == RBPF_CODE_TABLE && ranges[k].table == table)
+				set_kind(&ranges[k], RBPF_CODE_NO_ROOM);
+	}
+}
+
+static void drop_words(struct unwind_tables *t, struct pooled_table *words, uint64_t now)
+{
+	size_t i;
+
 	t->dropped++;
-	extents_retire(&t->chunks, table->first_chunk, table->chunks, now);
-	if (table->uses)
-		refuse(t, table, now);
-	else
-		forget_table(t, table);
+	if (words->uses)
+		refuse_ranges(t, words);
+	for (i = t->n_tables; i-- > 0;) {
+		struct unwind_table *table = &t->tables[i];
+
+		if (table->words != words)
+			continue;
+		if (table->uses)
+			set_refused(table, now);
+		else
+			forget_table(t, table);
+	}
+	unwind_pool_drop(&t->pool, words, now);
 }
 
 /*
@@ -373,17 +392,11 @@ static void drop_table(struct unwind_tables *t, struct unwind_table *table, uint
  */
 static void make_room(struct unwind_tables *t, uint32_t chunks, uint64_t now)
 {
-	uint64_t possible = t->chunks.retired_size;
-	struct unwind_table *next;
-	size_t i;
+	struct pooled_table *next;
 
-	for (i = 0; i < t->n_tables; i++)
-		if (may_drop(&t->tables[i], now))
-			possible += t->tables[i].chunks;
-	if (possible < chunks)
-		return;
-	while (t->chunks.retired_size < chunks && (next = next_to_drop(t, now)))
-		drop_table(t, next, now);
+	while (t->pool.chunks.retired_size < chunks &&
+	       (next = unwind_pool_next(&t->pool, chunks, now)))
+		drop_words(t, next, now);
 }
 
 void unwind_tables_tick(struct unwind_tables *t, uint64_t now)
@@ -391,14 +404,14 @@ void unwind_tables_tick(struct unwind_tables *t, uint64_t now)
 	size_t i;
 
 	extents_reclaim(&t->ranges, now);
-	if (extents_reclaim(&t->chunks, now))
+	if (extents_reclaim(&t->pool.chunks, now))
 		t->freed_at = now;
 	for (i = 0; i < t->n_tables; i++) {
 		struct unwind_table *table = &t->tables[i];
 		uint64_t age = now - table->since;
 
 		if (table->state != TABLE_REFUSED || age < EXTENTS_GRACE_NS ||
-		    table->chunks > t->n_chunks)
+		    table->chunks > t->pool.n_chunks)
 			continue;
 		if (t->freed_at <= table->since && age < UNWIND_STAY_NS)
 			continue;
@@ -415,18 +428,6 @@ static void write_rules(struct unwind_tables *t)
 
 	for (; t->n_rules < cfi_rules_count(rules) && t->n_rules < t->mem.n_rules; t->n_rules++)
 		t->mem.rules[t->n_rules] = *cfi_rules_get(rules, t->n_rules);
-}
-
-static void write_words(struct unwind_tables *t, const struct cfi_table *from, uint32_t *to)
-{
-	uint32_t i;
-
-	memcpy(to, from->words, from->n_words * sizeof(*to));
-	if (t->n_rules == cfi_rules_count(&t->files->rules))
-		return;
-	for (i = from->pages + 1; i < from->n_words; i++)
-		if (to[i] >> 16 >= t->n_rules)
-			to[i] = RBPF_CFI_RULE_NONE << 16 | (to[i] & RBPF_CFI_PAGE_MASK);
 }
 
 /* @file takes @chunks, and there is no room for that now. */
@@ -449,43 +450,42 @@ static void set_no_table(struct unwind_tables *t, struct code_file *file, uint32
 	forget_table(t, table_of(t, file));
 }
 
-/* Put @from, the table of a file that is TABLE_AGAIN, where there is room. Returns 0 or -ENOMEM. */
+/* Put @from, the table of a file that is TABLE_AGAIN, into the pool. Returns 0 or -ENOMEM. */
 static int store(struct unwind_tables *t, struct code_file *file, const struct cfi_table *from,
 		 uint64_t now)
 {
 	uint32_t chunks = (from->n_words + RBPF_POOL_CHUNK - 1) / RBPF_POOL_CHUNK;
 	struct unwind_table *table = table_of(t, file);
-	uint32_t first;
+	struct pooled_table *words;
 	int r;
 
-	r = extents_alloc(&t->chunks, chunks, &first);
+	table->hash = unwind_pool_hash(from);
+	write_rules(t);
+	r = unwind_pool_put(&t->pool, from, table->hash, t->n_rules, now, &words);
 	if (r == -ENOSPC) {
 		find_no_room(t, file, chunks, now);
 		return 0;
 	}
 	if (r)
 		return r;
-	write_rules(t);
-	write_words(t, from, t->mem.words + (size_t)first * RBPF_POOL_CHUNK);
 	table->state = TABLE_LOADED;
-	table->since = now;
+	table->words = words;
 	table->chunks = chunks;
-	table->first_chunk = first;
-	table->pages = from->pages;
-	table->n_words = from->n_words;
-	table->uses = update_ranges(t, file, RBPF_CODE_TABLE, table);
+	table->uses = update_ranges(t, file, RBPF_CODE_TABLE, words);
+	words->uses += table->uses;
 	return 0;
 }
 
 /* Load the table of @file, which is TABLE_AGAIN or, when that is over, TABLE_READING. */
 static int load(struct unwind_tables *t, struct code_file *file, uint64_t now)
 {
-	uint32_t chunks = table_of(t, file)->chunks;
+	const struct unwind_table *table = table_of(t, file);
 	const struct cfi_table *from;
 	int r;
 
-	if (!extents_fit(&t->chunks, chunks)) {
-		find_no_room(t, file, chunks, now);
+	if (!extents_fit(&t->pool.chunks, table->chunks) &&
+	    !unwind_pool_has(&t->pool, table->hash)) {
+		find_no_room(t, file, table->chunks, now);
 		return 0;
 	}
 	r = code_file_table(t->files, file, &from);
@@ -557,17 +557,15 @@ int unwind_tables_poll(struct unwind_tables *t, uint64_t now)
 
 struct unwind_tables_stats unwind_tables_stats(const struct unwind_tables *t)
 {
-	struct unwind_tables_stats stats = { .dropped = t->dropped, .refused = t->refused };
+	struct unwind_tables_stats stats = { .tables = (uint32_t)t->pool.n,
+					     .dropped = t->dropped,
+					     .refused = t->refused };
 	size_t i;
 
-	for (i = 0; i < t->n_tables; i++) {
-		const struct unwind_table *table = &t->tables[i];
-
-		if (table->state != TABLE_LOADED)
-			continue;
-		stats.tables++;
-		stats.words += table->n_words;
-		stats.bytes += (uint64_t)table->chunks * RBPF_POOL_CHUNK * sizeof(*t->mem.words);
+	for (i = 0; i < t->pool.n; i++) {
+		stats.words += t->pool.v[i]->n_words;
+		stats.bytes += (uint64_t)t->pool.v[i]->chunks * RBPF_POOL_CHUNK *
+			       sizeof(*t->mem.words);
 	}
 	return stats;
 }

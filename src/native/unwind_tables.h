@@ -25,16 +25,15 @@
 #include <sys/types.h>
 
 #include "engine/engine.h"
+#include "native/unwind_pool.h"
 #include "rbpf_cfi.h"
 
 struct code_files;
 struct code_map;
 struct unwind_tables;
 
-#define UNWIND_STAY_NS 10000000000ull
-
 struct unwind_tables_stats {
-	uint32_t tables;  /* loaded now */
+	uint32_t tables;  /* in the pool now, each once however many files have it */
 	uint64_t words;	  /* of them */
 	uint64_t bytes;	  /* that they take up in the pool */
 	uint64_t dropped; /* tables, so far, to make room */

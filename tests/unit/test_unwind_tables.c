@@ -423,18 +423,27 @@ struct crowd {
 	uint64_t addr[CROWD];
 };
 
-/* Tables for so many blocks; each has a map of its own, and all are added. */
-static void crowd_init_with(struct crowd *c, int n, const unsigned int *blocks)
+/*
+ * Tables for so many blocks, whose rows have these offsets; each has a map of its own, and all are
+ * added. Those with the same numbers are different files with the same words.
+ */
+static void crowd_init_as(struct crowd *c, int n, const unsigned int *blocks,
+			  const uint8_t *offsets)
 {
 	set_up_with(27 * RBPF_POOL_CHUNK, RBPF_CFI_MAX_RULES, RANGES);
 	c->n = n;
 	for (int i = 0; i < n; i++) {
-		code_image_make(&c->images[i], blocks[i], 16);
+		code_image_make(&c->images[i], blocks[i], offsets[i]);
 		code_image_map(&c->images[i]);
 		c->addr[i] = code_of(&c->images[i]);
 		c->maps[i] = map_of(&c->images[i], 1);
 		c->code[i] = add_map(c->maps[i], NOW);
 	}
+}
+
+static void crowd_init_with(struct crowd *c, int n, const unsigned int *blocks)
+{
+	crowd_init_as(c, n, blocks, (const uint8_t[CROWD]) { 16, 24, 32, 40, 48 });
 }
 
 /* Two are loaded, and a third one does not fit in. */
@@ -594,6 +603,108 @@ Test(unwind_tables, grace_of_what_was_dropped)
 	cr_expect_eq(kind_of(&c, 3), RBPF_CODE_UNREAD);
 	unwind_tables_tick(tables, later + GRACE + GRACE / 2);
 	expect_kinds(&c, RBPF_CODE_UNREAD, RBPF_CODE_UNREAD, RBPF_CODE_TABLE, "both over");
+	crowd_deinit(&c);
+}
+
+/* ---- files with the same words, as containers of one image have ---- */
+
+#define TWINS 4 /* of the crowd; the pool has room for two that differ */
+
+/* All but the last are the same, and loaded. */
+static void twins_init(struct crowd *c)
+{
+	crowd_init_as(c, CROWD,
+		      (const unsigned int[]) { ALL_BLOCKS, ALL_BLOCKS, ALL_BLOCKS, ALL_BLOCKS,
+					       ALL_BLOCKS },
+		      (const uint8_t[]) { 16, 16, 16, 16, 24 });
+	for (int i = 0; i < TWINS; i++)
+		load(c->maps[i], c->addr[i], NOW);
+}
+
+static size_t references(const struct crowd *c, int i)
+{
+	return c->maps[i]->v[0].file->references;
+}
+
+Test(unwind_tables, the_same_words_are_there_once)
+{
+	struct unwind_tables_stats stats;
+	struct crowd c;
+
+	twins_init(&c);
+	stats = unwind_tables_stats(tables);
+	cr_expect_eq(stats.tables, 1);
+	cr_expect_eq(stats.refused, 0);
+	for (int i = 0; i < TWINS; i++) {
+		cr_expect_eq(kind_of(&c, i), RBPF_CODE_TABLE);
+		cr_expect_eq(mem.ranges[c.code[i].first].table, mem.ranges[c.code[0].first].table);
+		compare_range(&c.maps[i]->v[0], &mem.ranges[c.code[i].first]);
+	}
+	load(c.maps[TWINS], c.addr[TWINS], NOW);
+	cr_expect_eq(unwind_tables_stats(tables).tables, 2, "other words");
+	cr_expect_neq(mem.ranges[c.code[TWINS].first].table, mem.ranges[c.code[0].first].table);
+	compare_range(&c.maps[TWINS]->v[0], &mem.ranges[c.code[TWINS].first]);
+	crowd_deinit(&c);
+}
+
+/* Of files that nobody maps, one is kept with the words, not all that had them. */
+Test(unwind_tables, the_same_words_outlive_their_files)
+{
+	struct crowd c;
+
+	twins_init(&c);
+	for (int i = 0; i < TWINS - 1; i++) {
+		unwind_tables_remove(tables, c.maps[i], NOW);
+		cr_expect_eq(references(&c, i), 1, "the map's");
+		cr_expect_eq(kind_of(&c, TWINS - 1), RBPF_CODE_TABLE);
+	}
+	unwind_tables_remove(tables, c.maps[TWINS - 1], NOW);
+	cr_expect_eq(references(&c, TWINS - 1), 2, "the map's, and the words'");
+	cr_expect_eq(unwind_tables_stats(tables).tables, 1);
+	c.code[0] = add_map(c.maps[0], NOW + 1);
+	cr_expect_eq(kind_of(&c, 0), RBPF_CODE_UNREAD);
+	load(c.maps[0], c.addr[0], NOW + 1);
+	cr_expect_eq(kind_of(&c, 0), RBPF_CODE_TABLE);
+	cr_expect_eq(unwind_tables_stats(tables).tables, 1, "those that were there");
+	crowd_deinit(&c);
+}
+
+/* They are in use while one of the files is, are dropped for all of them, and come back for all. */
+Test(unwind_tables, the_same_words_make_room_once)
+{
+	const uint64_t later = NOW + 2 * UNWIND_STAY_NS;
+	struct code_image big;
+	struct rbpf_code code;
+	struct code_map *map;
+	struct crowd c;
+
+	twins_init(&c);
+	load(c.maps[TWINS], c.addr[TWINS], NOW + 1);
+	code_image_make(&big, ALL_BLOCKS, 32);
+	code_image_map(&big);
+	map = map_of(&big, 1);
+	code = add_map(map, NOW + 2);
+	unwind_tables_remove(tables, c.maps[0], NOW + 2);
+	load(map, code_of(&big), NOW + 2);
+	cr_expect_eq(mem.ranges[code.first].kind, RBPF_CODE_NO_ROOM);
+	cr_expect_eq(kind_of(&c, 1), RBPF_CODE_TABLE, "others use it");
+
+	unwind_tables_tick(tables, later);
+	load(map, code_of(&big), later);
+	cr_expect_eq(unwind_tables_stats(tables).dropped, 1);
+	for (int i = 1; i < TWINS; i++)
+		cr_expect_eq(kind_of(&c, i), RBPF_CODE_NO_ROOM, "all that had them");
+	cr_expect_eq(kind_of(&c, TWINS), RBPF_CODE_TABLE);
+	unwind_tables_tick(tables, later + GRACE);
+	load(c.maps[1], c.addr[1], later + GRACE);
+	load(c.maps[2], c.addr[2], later + GRACE);
+	cr_expect_eq(kind_of(&c, 2), RBPF_CODE_TABLE, "though the pool is full");
+	cr_expect_eq(kind_of(&c, 3), RBPF_CODE_UNREAD);
+	cr_expect_eq(unwind_tables_stats(tables).tables, 2);
+	compare_range(&c.maps[2]->v[0], &mem.ranges[c.code[2].first]);
+	unwind_tables_remove(tables, map, later + GRACE);
+	code_map_unref(map);
+	code_image_remove(&big);
 	crowd_deinit(&c);
 }
 
