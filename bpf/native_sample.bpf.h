@@ -166,7 +166,7 @@ static __always_inline void native_stack(struct walk *w, __u32 walk_id, __u64 ep
 
 	n->hash = n->seed = rbpf_mix(rbpf_mix(rbpf_mix(1, w->sample.h.tgid), epoch), forgotten);
 	hash_kernel_frames(n);
-	if (native_stacks)
+	if (native_stacks && w->sample.status != RBPF_EXECUTING)
 		user_frames(w, walk_id);
 	if (!n->n_frames)
 		return;

@@ -378,7 +378,21 @@ static __always_inline void sample_kernel_stack(struct walk *w, void *ctx)
 }
 
 /*
- * Walk the stacks of the sample that was begun in scratch @walk_id, and send what is new of them.
+ * Whether the current thread is in execve(2). Once its memory has become the new program's nothing
+ * of its old stacks can be read, which is some time before on_exec() is told. Kernels that do not
+ * say so report what failed.
+ */
+static __always_inline bool is_executing(void)
+{
+	const struct task_struct *task = (const void *)bpf_get_current_task();
+
+	return bpf_core_field_exists(task->in_execve) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+}
+
+/*
+ * Walk the stacks of the sample that was begun in scratch @walk_id, and send what is new of them. A
+ * thread that executes a program has its Ruby stack as long as it has its old memory.
  */
 __noinline int sample_stacks(__u32 walk_id)
 {
@@ -391,6 +405,8 @@ __noinline int sample_stacks(__u32 walk_id)
 	if (w->context.model != RBPF_TLS_NONE)
 		thread_context_read(walk_id);
 	w->sample.status = ruby_stack(w, walk_id, epoch);
+	if (w->sample.status != RBPF_OK && !in_user_mode(w) && is_executing())
+		w->sample.status = RBPF_EXECUTING;
 	if (native_stacks || kernel_stacks)
 		native_stack(w, walk_id, epoch);
 	return 0;

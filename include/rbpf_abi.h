@@ -285,6 +285,7 @@ enum rbpf_status {
 	RBPF_FAULT_STACK = 7, /* could not read the control frames */
 	RBPF_EXITING = 8,     /* the thread is exiting: its memory is gone */
 	RBPF_SWITCHING = 9,   /* between two fibers or threads: the EC is not that of the stack */
+	RBPF_EXECUTING = 10,  /* in execve(2), where the memory may be the new program's already */
 	RBPF_STATUS_COUNT,
 };
 

@@ -189,6 +189,7 @@ struct task_struct {
 	unsigned long nvcsw, nivcsw;
 	struct signal_struct *signal;
 	struct files_struct *files;
+	unsigned int in_execve : 1;
 	unsigned int in_iowait : 1;
 	unsigned int frozen : 1;
 	struct thread_struct thread;

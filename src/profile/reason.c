@@ -24,7 +24,7 @@ bool frame_reason_of_no_ruby_stack(uint32_t reason)
 {
 	return (reason >= REASON_NO_RUBY_FRAME && reason <= REASON_STACK_LOST) ||
 	       reason == REASON_WAITED_BEFORE || reason == REASON_INTERRUPT ||
-	       reason == REASON_OTHER_PROCESS;
+	       reason == REASON_OTHER_PROCESS || reason == REASON_EXECUTING;
 }
 
 enum frame_kind frame_reason_kind(enum frame_reason reason)

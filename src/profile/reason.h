@@ -67,7 +67,9 @@
 	X(GVL_HELD, 42, WAIT, "gvl-held", "(holds the GVL)", "")                                   \
 	/* In place of the stack of who ended a wait. */                                           \
 	X(INTERRUPT, 43, NOT_RECORDED, "interrupt", "[interrupt]", "")                             \
-	X(OTHER_PROCESS, 44, NOT_RECORDED, "other-process", "[another process]", "")
+	X(OTHER_PROCESS, 44, NOT_RECORDED, "other-process", "[another process]", "")               \
+	/* In place of a Ruby stack again. */                                                      \
+	X(EXECUTING, 45, NATIVE, "executing", "[executing a program]", "")
 
 #define FRAME_REASON_GAP(X, name, number, word, why)                                               \
 	X(GAP_##name, number, GAP, word, "[native frames missing: " why "]", why)

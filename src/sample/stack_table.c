@@ -39,6 +39,7 @@ static const struct {
 	[RBPF_FAULT_STACK] = { REASON_UNREADABLE, SAMPLE_FAILED },
 	[RBPF_EXITING] = { REASON_THREAD_ENDS, SAMPLE_NO_RUBY },
 	[RBPF_SWITCHING] = { REASON_SWITCHING, SAMPLE_NO_RUBY },
+	[RBPF_EXECUTING] = { REASON_EXECUTING, SAMPLE_NO_RUBY },
 	[STACK_LOST] = { REASON_STACK_LOST, SAMPLE_FAILED },
 	[STACK_BEFORE] = { REASON_WAITED_BEFORE, SAMPLE_NO_RUBY },
 };
@@ -373,7 +374,7 @@ static unsigned int placeholder_for(const struct stacks_taken *taken, bool ruby_
 {
 	unsigned int which = taken->status < RBPF_STATUS_COUNT ? taken->status : RBPF_OK;
 
-	if (!ruby_found && which != RBPF_EXITING)
+	if (!ruby_found && which != RBPF_EXITING && which != RBPF_EXECUTING)
 		return RBPF_NO_RUBY;
 	if (taken->flags & RBPF_WAIT_BEFORE)
 		return STACK_BEFORE;

@@ -395,12 +395,13 @@ Test(stack_table, placeholders)
 		{ RBPF_EC_RANGE, "[stack inconsistent]", SAMPLE_FAILED },
 		{ RBPF_FAULT_STACK, "[stack unreadable]", SAMPLE_FAILED },
 		{ RBPF_EXITING, "[thread start or end]", SAMPLE_NO_RUBY },
+		{ RBPF_EXECUTING, "[executing a program]", SAMPLE_NO_RUBY },
 		{ RBPF_STATUS_COUNT, "[no Ruby frame]", SAMPLE_NO_RUBY },
 		{ 0xffff, "[no Ruby frame]", SAMPLE_NO_RUBY },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 	struct stacks_taken rec = { .status = RBPF_FAULT_EC };
-	struct sample_stack s, exiting;
+	struct sample_stack s, exiting, executing;
 	struct fixture f;
 
 	setup(&f);
@@ -412,10 +413,13 @@ Test(stack_table, placeholders)
 	rec.status = RBPF_EXITING;
 	cr_assert_eq(stack_table_of_sample(&f.t, &f.out.sink, &f.p, &rec, false, &exiting), 0);
 	cr_expect_neq(s.stack, exiting.stack);
+	rec.status = RBPF_EXECUTING;
+	cr_assert_eq(stack_table_of_sample(&f.t, &f.out.sink, &f.p, &rec, false, &executing), 0);
 	for (size_t i = 0; i < n; i++)
 		expect_sample(&f, i, cases[i].name, cases[i].flags);
 	cr_expect_eq(s.stack, f.out.profile.samples[1].stack);
 	cr_expect_eq(exiting.stack, f.out.profile.samples[6].stack);
+	cr_expect_eq(executing.stack, f.out.profile.samples[7].stack);
 	teardown(&f);
 }
 
