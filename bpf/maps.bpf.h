@@ -21,6 +21,9 @@ __u64 forgotten = 0; /* how often user space has forgotten what stacks were sent
  * CLOCK_MONOTONIC.
  */
 __u64 copy_until[RBPF_COPY_SLOTS] = {};
+/* The scheduler's clock less CLOCK_MONOTONIC, and when that was seen: on_new(). */
+__u64 scheduler_ahead = 0;
+__u64 scheduler_seen_ns = 0;
 bool waits_begun = false;      /* waits are seen from now on */
 __u64 open_wait_ns = 0;	       /* open_waits() leaves out waits that are shorter */
 bool cpus_have_clocks = false; /* and not only threads */

@@ -121,6 +121,7 @@ struct bpf_perf_event_data {
 
 struct rq {
 	__u64 clock; /* ns, of the scheduler: the same on all CPUs, as of when it looked last */
+	__u64 clock_task; /* less what interrupts and a hypervisor took of this CPU */
 };
 
 struct cfs_rq {
@@ -128,7 +129,8 @@ struct cfs_rq {
 };
 
 struct sched_entity {
-	__u64 sum_exec_runtime;
+	__u64 sum_exec_runtime; /* up to exec_start */
+	__u64 exec_start;	/* rq.clock_task when it was last added up */
 	__u64 prev_sum_exec_runtime; /* when it came to its CPU; not of real-time tasks */
 	struct cfs_rq *cfs_rq;	     /* with CONFIG_FAIR_GROUP_SCHED */
 };

@@ -11,6 +11,10 @@ if RubyInstall.under_test.default?
   class SpawnsTest < LiveTest
     SECONDS = 3
 
+    # Of sampled CPU time. A thread that is to make room for rbpf stays on its CPU until it may be preempted, and what it
+    # does there the kernel accounts to rbpf.
+    ERROR = 0.1
+
     # Once a child's memory is the new program's it has no Ruby stack, and no native one, of which to fail to read.
     %w[system backticks fork_exec].each do |how|
       define_method("test_what_is_executed_by_#{how}") do
@@ -26,11 +30,25 @@ if RubyInstall.under_test.default?
       end
     end
 
+    # With --all-ruby such a child is recorded until it executes a program that is no Ruby. What it has used by then the
+    # kernel has not added up when it says so.
+    def test_the_account_of_what_executes_another_program
+      record_spawns('work_exec', '-F', 999, all: true)
+      totals = recording.totals
+      kernel = totals['cpu_kernel_ns']
+      assert_operator kernel, :>, @said['children'] * @said['work_ns']
+      assert_operator kernel, :<, @said['used_ns'], 'what was executed is not counted'
+      assert_sampled(kernel, recording.samples.map(&:value), ERROR)
+      assert_empty(samples_in('[no Ruby in process]'))
+    end
+
     private
 
-    def record_spawns(how, *options)
+    def record_spawns(how, *options, all: false)
       @target = start('spawns.rb', how, SECONDS)
-      rbpf = attach([@target], *options)
+      @target.wait_for('waiting')
+      rbpf = Rbpf::Running.new('record', *(all ? ['--comm', 'spawns.rb'] : ['-p', @target.pid]),
+                               '-o', path('rbpf.data'), *options).wait_attached
       @target.go
       @said = @target.wait_for('ready', BUSY_PATIENCE)
       result = rbpf.stop
