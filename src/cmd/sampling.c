@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/fds.h"
 #include "base/oom.h"
+#include "base/pace.h"
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/messages.h"
@@ -203,6 +204,28 @@ int sampling_start(struct sampling *s, struct sink *sink, struct err *err)
 	return r;
 }
 
+/*
+ * Let some time pass if processes begin and end all the time. Each of these records wakes rbpf,
+ * which runs ahead of all others (base/priority.h), and so does each answer of a helper that it
+ * asks about a process. Who is in the kernel then goes on until it may be preempted, and the
+ * kernel's account of that is rbpf's: a Ruby that began 300 programs a second had 8 % less by it
+ * than it had used. Together they take less, for most have ended by then; and what does live for
+ * some milliseconds still does.
+ */
+static void pace_lives(struct sampling *s)
+{
+	struct collector_status st;
+	uint64_t ns;
+
+	collector_status(s->collector, &st);
+	if (st.lives == s->lives)
+		return;
+	s->lives = st.lives;
+	ns = pace_use(&s->pace, clock_ns(CLOCK_MONOTONIC));
+	if (ns && !stop_signals())
+		nanosleep(&(struct timespec) { .tv_nsec = (long)ns }, NULL);
+}
+
 int sampling_poll(struct sampling *s, int timeout_ms, int fd, struct err *err)
 {
 	struct pollfd pfds[] = { { .fd = engine_fd(s->engine), .events = POLLIN },
@@ -210,6 +233,8 @@ int sampling_poll(struct sampling *s, int timeout_ms, int fd, struct err *err)
 				 { .fd = fd, .events = POLLIN } };
 	int r;
 
+	if (timeout_ms) /* there are no more */
+		pace_lives(s);
 	poll(pfds, ARRAY_SIZE(pfds), timeout_ms);
 	r = collector_poll(s->collector, err);
 	/* Reaped at once, so that it does not look alive as a zombie. */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/pace.h"
 #include "request/rules.h"
 #include "target/launch.h"
 #include "target/selection.h"
@@ -29,6 +30,13 @@ enum sampling_output {
 	SAMPLING_OUTPUT_NONE,	/* nowhere, and it reads nothing: rbpf has the terminal */
 };
 
+/*
+ * Processes that begin and end are looked at as soon as they do so many times, and then once in
+ * each of these, ns: a tenth of what a short script takes.
+ */
+#define SAMPLING_PACE_NS 5000000ull
+#define SAMPLING_AT_ONCE 20
+
 struct sampling {
 	const struct record_options *opts;
 	struct cmd_context *ctx;
@@ -44,11 +52,16 @@ struct sampling {
 	struct launch child; /* pid -1 without a command */
 	int child_status;
 	bool child_ended;
+	uint64_t lives; /* of the collector's status, up to the last sampling_poll() */
+	struct pace pace;
 };
 
 #define SAMPLING_INIT                                                                              \
 	{                                                                                          \
-		.child = LAUNCH_INIT                                                               \
+		.child = LAUNCH_INIT, .pace = {                                                    \
+			.interval_ns = SAMPLING_PACE_NS,                                           \
+			.at_once = SAMPLING_AT_ONCE,                                               \
+		}                                                                                  \
 	}
 
 /*

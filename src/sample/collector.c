@@ -241,6 +241,7 @@ static int handle_record(void *arg, const void *data, size_t len)
 	if (is_too_late(c, h->type))
 		return 0;
 	c->totals.counters[COUNTER_SENT_BYTES] += len;
+	c->lives += is_life(h->type);
 	c->unchecked += len + RECORD_BYTES;
 	if (c->unchecked >= MEMORY_CHECK) {
 		forget_over_limit(c);
@@ -358,6 +359,7 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.samples = c->totals.samples,
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
+		.lives = c->lives,
 		.full = c->full,
 	};
 	snprintf(ret->refused, sizeof(ret->refused), "%s", c->refused);

@@ -89,6 +89,7 @@ struct collector_status {
 	uint64_t samples;
 	uint64_t lost;
 	size_t threads; /* sampled so far */
+	uint64_t lives; /* how often a process or thread was said to begin, end or execute */
 	bool full;	/* collector_poll() has failed as the sink has no room: see there */
 	/*
 	 * Why a process (the latest one) holds no Ruby, or one that cannot be walked; empty: all
