@@ -371,8 +371,8 @@ static __always_inline __u64 capture_iseq_check(struct walk *w, __u32 walk_id, _
 {
 	__u32 slot = iseq_slot(w, iseq);
 
-	return w->iseq_seen[slot] == (iseq ^ w->seed) ? w->iseq_check[slot]
-						      : walk_check_iseq(walk_id, iseq, 1);
+	return w->iseqs[slot].seen == (iseq ^ w->seed) ? w->iseqs[slot].check
+						       : walk_check_iseq(walk_id, iseq, 1);
 }
 
 /*

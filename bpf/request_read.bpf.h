@@ -307,7 +307,7 @@ static __always_inline __u64 request_hash(const struct walk *w)
  */
 static __always_inline bool request_checked(const struct walk *w, __u64 iseq, __u64 *ret)
 {
-	*ret = w->iseq_check[iseq_slot(w, iseq)];
+	*ret = w->iseqs[iseq_slot(w, iseq)].check;
 	return *ret && iseq_is_seen(w, iseq);
 }
 

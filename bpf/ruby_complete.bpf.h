@@ -19,7 +19,7 @@ static __always_inline __u32 iseq_slot(const struct walk *w, __u64 iseq)
 /* Whether a check of @iseq was taken under this seed, or of the old @iseq that is there. */
 static __always_inline bool iseq_is_seen(const struct walk *w, __u64 iseq)
 {
-	__u64 seen = w->iseq_seen[iseq_slot(w, iseq)];
+	__u64 seen = w->iseqs[iseq_slot(w, iseq)].seen;
 
 	return seen == (iseq ^ w->seed) || was_old(w, seen, iseq);
 }
@@ -29,7 +29,7 @@ static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
 {
 	if (iseq_is_seen(w, iseq))
 		return false;
-	w->iseq_seen[iseq_slot(w, iseq)] = iseq ^ w->seed;
+	w->iseqs[iseq_slot(w, iseq)].seen = iseq ^ w->seed;
 	return true;
 }
 
@@ -70,8 +70,8 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 	if (walk_read(head, sizeof(head), iseq))
 		return 0;
 	if (is_old(w, head[RUBY_ISEQ_FLAGS])) {
-		w->iseq_seen[iseq_slot(w, iseq)] = iseq ^ w->old_seed;
-		w->iseq_check[iseq_slot(w, iseq)] = 0; /* that of another one may be there */
+		w->iseqs[iseq_slot(w, iseq)].seen = iseq ^ w->old_seed;
+		w->iseqs[iseq_slot(w, iseq)].check = 0; /* that of another one may be there */
 	}
 	if (head[RUBY_ISEQ_FLAGS] & RUBY_FL_PROMOTED && !always && !w->old_seed &&
 	    !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
@@ -88,9 +88,9 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 /* Whether method entry @me is old: from what is remembered of it, or else from its flags. */
 static __always_inline bool me_is_old(struct walk *w, __u64 me)
 {
-	__u64 *slot = &w->me_seen[me_slot(w, me)], flags;
+	__u64 *slot = &w->mes[me_slot(w, me)].seen, flags;
 
-	if (was_old(w, *slot, me) || was_old(w, w->me_checked[me_slot(w, me)], me))
+	if (was_old(w, *slot, me) || was_old(w, w->mes[me_slot(w, me)].sent, me))
 		return true;
 	if (!read_allowed(w) || walk_read(&flags, sizeof(flags), me) || !is_old(w, flags))
 		return false;
@@ -112,7 +112,7 @@ static __always_inline bool stack_lasts(struct walk *w)
 		return false;
 	if (!f->iseq)
 		return !f->me || me_is_old(w, f->me);
-	if (was_old(w, w->iseq_seen[iseq_slot(w, f->iseq)], f->iseq))
+	if (was_old(w, w->iseqs[iseq_slot(w, f->iseq)].seen, f->iseq))
 		return true;
 	return !walk_read(&flags, sizeof(flags), f->iseq) && is_old(w, flags);
 }
@@ -125,7 +125,7 @@ static __always_inline bool frame_is_durable(struct walk *w, const struct rbpf_f
 {
 	if (!w->lasting)
 		return true;
-	if (f->iseq && !was_old(w, w->iseq_seen[iseq_slot(w, f->iseq)], f->iseq))
+	if (f->iseq && !was_old(w, w->iseqs[iseq_slot(w, f->iseq)].seen, f->iseq))
 		return false;
 	return !f->me || me_is_old(w, f->me);
 }
@@ -138,7 +138,7 @@ static __always_inline bool frame_is_durable(struct walk *w, const struct rbpf_f
 static __always_inline bool frame_is_new(struct walk *w, const struct rbpf_frame *f)
 {
 	bool is_new = f->iseq && !iseq_is_seen(w, f->iseq);
-	__u64 *slot = &w->me_checked[me_slot(w, f->me)];
+	__u64 *slot = &w->mes[me_slot(w, f->me)].sent;
 
 	if (!f->me || *slot == (f->me ^ w->seed) || was_old(w, *slot, f->me))
 		return is_new;
@@ -162,11 +162,11 @@ static __always_inline void take_check(struct walk *w, __u32 walk_id, struct rbp
 		if (!iseq_is_new(w, f->iseq) && !(f->pc & RBPF_PC_STALE))
 			return;
 		f->check = walk_check_iseq(walk_id, f->iseq, always);
-		w->iseq_check[iseq_slot(w, f->iseq)] = f->check;
+		w->iseqs[iseq_slot(w, f->iseq)].check = f->check;
 		if (!f->check)
 			return;
 	}
-	slot = &w->me_checked[me_slot(w, f->me)];
+	slot = &w->mes[me_slot(w, f->me)].sent;
 	if (!f->me || (!f->iseq && was_old(w, *slot, f->me)))
 		return;
 	if (walk_read(me, sizeof(me), f->me)) {

@@ -154,7 +154,7 @@ static __always_inline __u32 me_slot(const struct walk *w, __u64 me)
 }
 
 /*
- * @x is the ep[-2] of a method's frame: a method entry that is not in me_seen[], or an svar that
+ * @x is the ep[-2] of a method's frame: a method entry that is not remembered, or an svar that
  * points to one. Returns the method entry, or 0 if there is none.
  */
 __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
@@ -169,7 +169,7 @@ __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 		return 0;
 	type = imemo[0] & RUBY_IMEMO_MASK;
 	if (type == RUBY_IMEMO_MENT) {
-		w->me_seen[me_slot(w, x)] = x ^ (is_old(w, imemo[0]) ? w->old_seed : w->seed);
+		w->mes[me_slot(w, x)].seen = x ^ (is_old(w, imemo[0]) ? w->old_seed : w->seed);
 		return x;
 	}
 	if (type != RUBY_IMEMO_SVAR)
@@ -184,9 +184,26 @@ __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 /* The method entry behind a method frame's ep[-2]. */
 static __always_inline __u64 me_unwrap(struct walk *w, __u32 walk_id, __u64 x)
 {
-	__u64 seen = w->me_seen[me_slot(w, x)];
+	__u64 seen = w->mes[me_slot(w, x)].seen;
 
 	return seen == (x ^ w->seed) || was_old(w, seen, x) ? x : walk_me_read(walk_id, x);
+}
+
+/*
+ * The same for the control frame at @cfp. What is remembered of its place is looked at first: the
+ * outer frames of a program's threads are mostly the same, and at the same distance from where the
+ * stack begins, so that this is one part of memory for all of them; the table is far away.
+ */
+static __always_inline __u64 me_unwrap_near(struct walk *w, __u32 walk_id, __u64 x, __u64 cfp)
+{
+	__u64 *near = &w->me_near[(w->cf_end - cfp) >> ME_NEAR_SHIFT & (ME_NEAR - 1)], me;
+
+	if (*near == (x ^ w->seed) || was_old(w, *near, x))
+		return x;
+	me = me_unwrap(w, walk_id, x);
+	if (me == x)
+		*near = w->mes[me_slot(w, x)].seen;
+	return me;
 }
 
 /*
@@ -376,7 +393,7 @@ static __always_inline void walk_frame(struct walk *w, __u32 walk_id, __u32 off,
 	me = 0;
 	if (flags & VM_ENV_FLAG_LOCAL) {
 		if ((flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_METHOD)
-			me = me_unwrap(w, walk_id, me_cref);
+			me = me_unwrap_near(w, walk_id, me_cref, w->cfp + off);
 	} else if (flags & VM_FRAME_FLAG_BMETHOD) {
 		me = me_cref & ~ME_TAG_MASK;
 	} else {

@@ -23,6 +23,8 @@
 #define WALK_MAX_READS	      1024 /* single reads a stack, about 0.1 ms; see read_allowed() */
 #define WINDOW_WORDS	      4096 /* values copied at a time; a power of two */
 #define ME_SLOTS	      4096 /* remembered method entries; a power of two */
+#define ME_NEAR		      512 /* … and those of the frames that a stack has there; a power of two */
+#define ME_NEAR_SHIFT	      5	   /* bytes of a control frame for each place of me_near[] */
 #define ISEQ_SLOTS	      4096 /* remembered iseqs; a power of two */
 #define REQUEST_SEEN	      128 /* remembered objects that requests are told by; a power of two */
 #define LOCK_SEEN	      64  /* remembered objects that are Mutexes, or not; a power of two */
@@ -149,6 +151,18 @@ struct walk_seen {
 	__u64 value;
 };
 
+/* What is remembered of a method entry. */
+struct walk_me {
+	__u64 seen; /* method entry ^ seed, or ^ old_seed if it is old: it is one */
+	__u64 sent; /* ^ seed: it was sent; or ^ old_seed: its check was taken, and it is old */
+};
+
+/* … and of an iseq. */
+struct walk_iseq {
+	__u64 seen;  /* iseq ^ seed, or ^ old_seed if it is old: its check was taken … */
+	__u64 check; /* … and is this; 0: it is not known */
+};
+
 /* What the collector was doing when the stack was sampled. */
 struct walk_gc {
 	__u64 era;	     /* 0 if unknown */
@@ -248,12 +262,9 @@ struct walk {
 	__u64 th_words[RUBY_TH_WORDS]; /* of the thread, with its EC and its ractor */
 	__u8 cf[CF_CHUNK * RUBY_CF_SIZE_MAX];
 	__u64 win[WINDOW_WORDS];
-	__u64 me_seen[ME_SLOTS]; /* method entry ^ seed, or ^ old_seed if it is old */
-	/* method entry ^ seed: it was sent; or ^ old_seed: its check was taken, and it is old */
-	__u64 me_checked[ME_SLOTS];
-	__u64 iseq_seen[ISEQ_SLOTS]; /* iseq ^ seed, or ^ old_seed if it is old: its check was taken
-					… */
-	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0: it is not known */
+	__u64 me_near[ME_NEAR]; /* as walk_me.seen, by the place of the control frame */
+	struct walk_me mes[ME_SLOTS];
+	struct walk_iseq iseqs[ISEQ_SLOTS];
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;
 	struct walk_native native;

@@ -266,7 +266,7 @@ Test(request_frame, the_check_is_remembered_with_its_iseq_and_seed)
 		call(&f, f.iseq, f.self);
 		cr_assert_not_null(found(&f));
 		check = f.w->request.frame.check;
-		f.w->iseq_check[iseq_slot(f.w, f.iseq)] = 1; /* as taken with its stack */
+		f.w->iseqs[iseq_slot(f.w, f.iseq)].check = 1; /* as taken with its stack */
 		cr_assert_not_null(found(&f));
 		cr_expect_eq(f.w->request.frame.check, 1, "remembered");
 		f.w->seed++;
@@ -304,7 +304,7 @@ Test(request_frame, the_stack_is_sent_before)
 }
 
 /*
- * An old iseq takes the place of another one in iseq_seen[]: what is remembered there is its own
+ * An old iseq takes the place of another one in iseqs[]: what is remembered there is its own
  * check from then on.
  */
 Test(request_frame, the_check_of_another_iseq_is_not_taken_for_its_own)
@@ -322,8 +322,8 @@ Test(request_frame, the_check_of_another_iseq_is_not_taken_for_its_own)
 			f.w->seed++;
 			f.w->old_seed = 77;
 			image_age(f.img, f.iseq, old);
-			f.w->iseq_seen[slot] = f.other ^ f.w->seed;
-			f.w->iseq_check[slot] = 1;
+			f.w->iseqs[slot].seen = f.other ^ f.w->seed;
+			f.w->iseqs[slot].check = 1;
 			for (int i = 0; i < 3; i++) {
 				request_take_checks(0);
 				cr_expect_eq(f.w->request.frame.check, check, "old %d, time %d",
