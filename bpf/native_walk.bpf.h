@@ -47,9 +47,8 @@ static __always_inline __u32 rbpf_cfi_word(__u32 table, __u32 i)
 #define NATIVE_MAX_PAGES   1024 /* of the stack copied in one walk, 4 MiB: see native_window() */
 #define NATIVE_PAGE	   4096
 #define NATIVE_BEGIN_MAX   1024 /* bytes of what a thread begins with: see native_is_begin() */
-#define NATIVE_NEAR_SHIFT  6  /* bytes of a stack for each place of near[]; a frame has some 250 */
-#define YJIT_FRAME_WORDS   3  /* pushed on entry, below the return address */
-#define YJIT_PUSHED_MAX	   16 /* words that its code pushes for the time of a call */
+#define YJIT_FRAME_WORDS   3	/* pushed on entry, below the return address */
+#define YJIT_PUSHED_MAX	   16	/* words that its code pushes for the time of a call */
 
 #if defined(__TARGET_ARCH_arm64)
 #define NATIVE_PC_MASK ((1ull << 48) - 1) /* above it may be the signature of the pointer */
@@ -331,36 +330,102 @@ static __always_inline __u64 native_rule_key(const struct walk_native *n, __u64 
 }
 
 /*
- * Where the rule of the frame that was reached is remembered: by how far out it is. The outer
- * frames of a program's threads are mostly the same, and at the same distance from where the stack
- * begins. So they are read one after the other, from few cache lines; a place for each address is a
- * line for each frame, and far away when the thread has done other things meanwhile.
+ * What is remembered of an address, in one word: the upper bits of its key and, as nearly all rules
+ * say no more than how many words the CFA is above sp or fp, and how many below it the return
+ * address and the caller's fp are saved, the rule itself; or else its number. A rule in a word is
+ * one part of memory that is far away, where a number leads to others.
  */
-static __always_inline struct walk_rule *native_near(struct walk_native *n)
+#define NATIVE_RULE_BITS 24
+#define NATIVE_RULE_MASK ((1ull << NATIVE_RULE_BITS) - 1)
+#define NATIVE_RULE_HERE 1ull /* the rule, no number, which begins at bit 1 */
+#define NATIVE_RULE_FP	 2ull /* the CFA is above fp */
+#define NATIVE_CFA_SHIFT 2
+#define NATIVE_CFA_WORDS 1024
+#define NATIVE_RA_SHIFT	 12
+#define NATIVE_FP_SHIFT	 18
+#define NATIVE_SAVED	 64 /* words below the CFA, fewer than that; 0 of fp: it is not saved */
+
+/* Whether @off is that of a word below the CFA that a rule in a word can name. */
+static __always_inline bool native_is_saved(__s32 off)
 {
-	return &n->near[(n->top - n->sp) >> NATIVE_NEAR_SHIFT & (NATIVE_NEAR - 1)];
+	return off < 0 && off > -8 * NATIVE_SAVED && !(off & 7);
+}
+
+/* Rule @i in the lower NATIVE_RULE_BITS of a word. */
+static __always_inline __u64 native_rule_word(const struct rbpf_cfi_rule *rule, __u32 i)
+{
+	__u64 word = NATIVE_RULE_HERE;
+
+	if ((rule->cfa != RBPF_CFI_CFA_SP && rule->cfa != RBPF_CFI_CFA_FP) || rule->flags ||
+	    rule->cfa_off < 0 || rule->cfa_off >= 8 * NATIVE_CFA_WORDS || rule->cfa_off & 7 ||
+	    rule->ra != RBPF_CFI_RA_CFA || !native_is_saved(rule->ra_off))
+		return (__u64)i << 1;
+	if (rule->fp == RBPF_CFI_FP_CFA && native_is_saved(rule->fp_off))
+		word |= (__u64)(-rule->fp_off / 8) << NATIVE_FP_SHIFT;
+	else if (rule->fp != RBPF_CFI_FP_SAME)
+		return (__u64)i << 1;
+	if (rule->cfa == RBPF_CFI_CFA_FP)
+		word |= NATIVE_RULE_FP;
+	return word | (__u64)(rule->cfa_off / 8) << NATIVE_CFA_SHIFT |
+	       (__u64)(-rule->ra_off / 8) << NATIVE_RA_SHIFT;
+}
+
+/* The rule in @word into n->rule. Returns 0, or RBPF_NATIVE_NO_RULE. */
+static __always_inline int native_rule_of(struct walk_native *n, __u64 word)
+{
+	const struct rbpf_cfi_rule *rule;
+	__s32 fp = word >> NATIVE_FP_SHIFT & (NATIVE_SAVED - 1);
+
+	if (!(word & NATIVE_RULE_HERE)) {
+		rule = native_rule((word & NATIVE_RULE_MASK) >> 1);
+		if (!rule)
+			return RBPF_NATIVE_NO_RULE;
+		n->rule = *rule;
+		return 0;
+	}
+	n->rule.cfa = word & NATIVE_RULE_FP ? RBPF_CFI_CFA_FP : RBPF_CFI_CFA_SP;
+	n->rule.ra = RBPF_CFI_RA_CFA;
+	n->rule.fp = fp ? RBPF_CFI_FP_CFA : RBPF_CFI_FP_SAME;
+	n->rule.flags = 0;
+	n->rule.cfa_off = (word >> NATIVE_CFA_SHIFT & (NATIVE_CFA_WORDS - 1)) * 8;
+	n->rule.ra_off = -8 * (__s32)(word >> NATIVE_RA_SHIFT & (NATIVE_SAVED - 1));
+	n->rule.fp_off = -8 * fp;
+	return 0;
+}
+
+#define NATIVE_WAYS 4 /* places of an address, in one line of memory */
+
+static __always_inline __u64 *native_set(struct walk_native *n, __u64 key)
+{
+	return &n->rules[key & (NATIVE_RULES - NATIVE_WAYS)];
+}
+
+/* What is remembered of @key, 0 if nothing is. */
+static __always_inline __u64 native_recall(struct walk_native *n, __u64 key)
+{
+	const __u64 *set = native_set(n, key);
+	int i;
+
+	for (i = 0; i < NATIVE_WAYS; i++)
+		if (!((set[i] ^ key) >> NATIVE_RULE_BITS))
+			return set[i];
+	return 0;
+}
+
+/* In place of what was remembered first. */
+static __always_inline void native_remember(struct walk_native *n, __u64 key, __u64 rule)
+{
+	__u64 *set = native_set(n, key);
+
+	set[3] = set[2];
+	set[2] = set[1];
+	set[1] = set[0];
+	set[0] = (key & ~NATIVE_RULE_MASK) | rule;
 }
 
 /*
- * The number of the rule for @addr, in code that has a table. Those found last are kept, each with
- * its key, which leaves 16 bits for it (RBPF_CFI_MAX_RULES). What rule has a number never changes.
- */
-static __always_inline __u32 native_table_rule(struct walk_native *n,
-					       const struct rbpf_range *range, __u64 addr,
-					       __u64 key)
-{
-	__u64 *slot = &n->rules[key & (NATIVE_RULES - 1)];
-
-	if (!((*slot ^ key) >> 16))
-		return *slot & 0xffff;
-	*slot = (key & ~0xffffull) |
-		(native_find_rule(range->table, range->pages, addr - range->base) & 0xffff);
-	return *slot & 0xffff;
-}
-
-/*
- * Find the rule of @addr, which n->pc is in, and remember it as native_near(). Returns 0, enum
- * rbpf_native_end if there is none, or -1 if it is YJIT's code, which has none.
+ * Find the rule of @addr, which n->pc is in, and remember it. Returns 0, enum rbpf_native_end if
+ * there is none, or -1 if it is YJIT's code, which has none.
  */
 __noinline int native_look_up(__u32 walk_id, __u64 addr)
 {
@@ -369,7 +434,6 @@ __noinline int native_look_up(__u32 walk_id, __u64 addr)
 	const struct rbpf_range *range;
 	__u32 i = RBPF_CFI_RULE_RECORD;
 	struct walk_native *n;
-	struct walk_rule *near;
 	__u64 key;
 
 	if (!w)
@@ -383,10 +447,9 @@ __noinline int native_look_up(__u32 walk_id, __u64 addr)
 	}
 	if (!range)
 		return RBPF_NATIVE_NO_RANGE;
-	key = native_rule_key(n, addr);
 	switch (range->kind) {
 	case RBPF_CODE_TABLE:
-		i = native_table_rule(n, range, addr, key);
+		i = native_find_rule(range->table, range->pages, addr - range->base) & 0xffff;
 		break;
 	case RBPF_CODE_RECORD:
 		break;
@@ -402,9 +465,8 @@ __noinline int native_look_up(__u32 walk_id, __u64 addr)
 	rule = native_rule(i);
 	if (!rule)
 		return RBPF_NATIVE_NO_RULE;
-	near = native_near(n);
-	near->key = key;
-	near->rule = *rule;
+	key = native_rule_key(n, addr);
+	native_remember(n, key, native_rule_word(rule, i));
 	return 0;
 }
 
@@ -413,15 +475,19 @@ static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
 {
 	struct walk_native *n = &w->native;
 	__u64 addr = n->pc - !n->exact;
-	struct walk_rule *near = native_near(n);
-	int r;
+	__u64 key = native_rule_key(n, addr);
+	__u64 word = native_recall(n, key);
+	int r = 0;
 
-	if (near->key != native_rule_key(n, addr)) {
+	if (!word) {
 		r = native_look_up(walk_id, addr);
-		if (r)
-			return r < 0 ? native_leave_yjit(w, walk_id) : r;
+		word = *native_set(n, key);
 	}
-	return native_leave(n, walk_id, &near->rule);
+	if (!r)
+		r = native_rule_of(n, word);
+	if (r)
+		return r < 0 ? native_leave_yjit(w, walk_id) : r;
+	return native_leave(n, walk_id, &n->rule);
 }
 
 /* ---- gaps ---- */

@@ -103,14 +103,7 @@ struct walk_capture {
 
 #define NATIVE_WORDS  4096 /* of the stack copied at a time; a power of two */
 #define NATIVE_FRAMES 2048 /* room for those of kernel and process, and gaps; a power of two */
-#define NATIVE_RULES  2048 /* remembered rules; a power of two, at most 2^16 */
-#define NATIVE_NEAR   512  /* … and those of the frames that a stack has there; a power of two */
-
-/* The rule of an address; see native_near(). */
-struct walk_rule {
-	__u64 key;
-	struct rbpf_cfi_rule rule;
-};
+#define NATIVE_RULES  2048 /* remembered rules; a power of two, at most 2^24 */
 
 /* The native walk; see native_walk.bpf.h. */
 struct walk_native {
@@ -135,8 +128,8 @@ struct walk_native {
 	__u8 innermost;	 /* regs are those of this frame */
 	__u32 tags_left; /* that may be read still … */
 	__s32 pages_left, pad;
-	struct walk_rule near[NATIVE_NEAR]; /* by the place of the frame */
-	__u64 rules[NATIVE_RULES];	    /* by the address: see native_table_rule() */
+	struct rbpf_cfi_rule rule; /* of the frame that was reached */
+	__u64 rules[NATIVE_RULES]; /* by the address: see NATIVE_RULE_BITS */
 	__u64 win[NATIVE_WORDS];
 	struct rbpf_ring_native record; /* the frames follow it, as in the ring */
 	__u64 frames[NATIVE_FRAMES];

@@ -111,6 +111,7 @@ Test(native_walk, what_cannot_be_read_ends_it_there)
 	cr_expect_eq(native_host.counters[RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_FAULT], 1);
 	/* One that the walk steps over is not missed. */
 	native_host.rules[2].cfa_off = 2 * 4096;
+	memset(w->native.rules, 0, sizeof(w->native.rules)); /* no rule changes but here */
 	world.words[2 * 512 - 1] = world.words[4 * 512 - 1] = WORLD_CODE + 64;
 	world.words[6 * 512 - 1] = 0;
 	world.hidden = 1u << 2;
