@@ -19,14 +19,15 @@
  *
  * Compiled and called like ruby_walk.bpf.h. The shim also defines
  *
- *   checkpoint_slot(value)	pointer to where @value is if it was sent, or NULL
+ *   checkpoint_slot(i)	pointer to number @i of RBPF_SENT_SLOTS checkpoints, or NULL
  */
 #ifndef RBPF_CHECKPOINTS_BPF_H
 #define RBPF_CHECKPOINTS_BPF_H
 
 #include "ruby_complete.bpf.h"
 
-#define CHECKPOINT_RUN 64 /* frames that one call takes */
+#define CHECKPOINT_RUN	64     /* frames that one call takes */
+#define CHECKPOINT_NEAR 512ull /* places for those of stacks with the same outermost frames */
 
 /* Frame @n from the outermost one inwards comes next; @hash is that of the frames up to it. */
 static __always_inline void checkpoint_take(struct walk_checkpoints *c, __u32 n, __u64 hash)
@@ -81,6 +82,18 @@ __noinline int checkpoint_native_run(__u32 walk_id, __u32 done)
 	return 1;
 }
 
+/*
+ * Where @value is if it was sent. The checkpoints of stacks with the same outermost frames are
+ * close together in memory, as one look-up is followed by others.
+ */
+static __always_inline __u64 *checkpoint_at(const struct walk_checkpoints *c, __u64 value)
+{
+	__u64 i = c->v[0] & ~(CHECKPOINT_NEAR - 1);
+
+	i |= value >> 1 & (CHECKPOINT_NEAR - 1); /* its lowest bit is always set */
+	return checkpoint_slot(i & (RBPF_SENT_SLOTS - 1));
+}
+
 /* Set n_outer and outer by the innermost checkpoint that was sent. */
 __noinline int checkpoint_find(__u32 walk_id)
 {
@@ -94,7 +107,7 @@ __noinline int checkpoint_find(__u32 walk_id)
 	c = &w->checkpoints;
 	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < c->n; i++) {
 		value = c->v[(c->n - 1 - i) & (RBPF_MAX_CHECKPOINTS - 1)];
-		slot = checkpoint_slot(value);
+		slot = checkpoint_at(c, value);
 		if (slot && *slot == value) {
 			c->outer = value;
 			c->n_outer = (c->n - i) * RBPF_CHECKPOINT;
@@ -195,7 +208,7 @@ __noinline int checkpoint_note(__u32 walk_id)
 	n = w->checkpoints.n_hold;
 	for (i = checkpoint_first(&w->checkpoints); i < RBPF_MAX_CHECKPOINTS && i < n; i++) {
 		value = w->checkpoints.v[i & (RBPF_MAX_CHECKPOINTS - 1)];
-		slot = checkpoint_slot(value);
+		slot = checkpoint_at(&w->checkpoints, value);
 		if (slot)
 			*slot = value;
 	}

@@ -22,10 +22,9 @@
 		(const struct rbpf_request_rule *)bpf_map_lookup_elem(&request_rules, &_key);      \
 	})
 
-/* In the slot that its low bits give. */
-#define checkpoint_slot(value)                                                                     \
+#define checkpoint_slot(i)                                                                         \
 	({                                                                                         \
-		__u32 _slot = (value) & (RBPF_SENT_SLOTS - 1);                                     \
+		__u32 _slot = (i);                                                                 \
 		(__u64 *)bpf_map_lookup_elem(&sent, &_slot);                                       \
 	})
 

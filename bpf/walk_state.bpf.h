@@ -199,7 +199,10 @@ struct wait {
 	__u16 pad[2];
 };
 
-/* The scratch of a CPU, of programs that run in one context. */
+/*
+ * The scratch of a CPU, of programs that run in one context. What each sample needs stands close
+ * together: a page that was not touched lately costs as much as six lines of one that was.
+ */
 struct walk {
 	struct rbpf_layout layout;
 	struct rbpf_tls context; /* as in struct rbpf_proc */
@@ -243,27 +246,27 @@ struct walk {
 	__u32 request_class_new;	/* its class was not remembered … */
 	__u64 request_self, request_ep; /* … and what its control frame says */
 	__u64 request_class_flags;	/* … and its flags */
-	struct walk_seen request_seen[REQUEST_SEEN];
-	struct walk_seen lock_seen[LOCK_SEEN];
-	__u64 request_sent[REQUEST_SENT]; /* fingerprints of requests that were sent from here */
 	struct rbpf_request_rule request_rule;
 	struct rbpf_request_filter request_filter;
 	struct rbpf_ring_request request;
 	__u64 gc_words[RBPF_GC_WORDS]; /* room for gc_read() */
 	struct walk_gc gc;	       /* here, because the BPF stack is short */
 	__u64 ec_words[RUBY_EC_BYTES / 8];
-	__u64 th_words[RUBY_TH_WORDS]; /* of the thread, with its EC and its ractor */
-	__u8 cf[CF_CHUNK * RUBY_CF_SIZE_MAX];
-	__u64 win[WINDOW_WORDS];
-	__u64 me_near[ME_NEAR]; /* as walk_me.seen, by the place of the control frame */
-	struct walk_me mes[ME_SLOTS];
-	struct walk_iseq iseqs[ISEQ_SLOTS];
-	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
-	struct walk_capture capture;
-	struct walk_native native;
+	__u64 th_words[RUBY_TH_WORDS];	/* of the thread, with its EC and its ractor */
+	__u64 text[RBPF_LABEL_WORDS];	/* of a label */
 	struct rbpf_ring_sample sample; /* here, because the BPF stack is short … */
 	struct wait wait;		/* … as is this: room for wait_note() */
 	struct walk_checkpoints checkpoints;
+	struct walk_seen request_seen[REQUEST_SEEN];
+	struct walk_seen lock_seen[LOCK_SEEN];
+	__u64 me_near[ME_NEAR]; /* as walk_me.seen, by the place of the control frame */
+	__u8 cf[CF_CHUNK * RUBY_CF_SIZE_MAX];
+	__u64 win[WINDOW_WORDS];
+	struct walk_me mes[ME_SLOTS];
+	struct walk_iseq iseqs[ISEQ_SLOTS];
+	__u64 request_sent[REQUEST_SENT]; /* fingerprints of requests that were sent from here */
+	struct walk_capture capture;
+	struct walk_native native;
 	struct rbpf_ring_stack record; /* the frames follow it, as in the ring */
 	struct rbpf_frame frames[RBPF_MAX_FRAMES +
 				 RBPF_MAX_CHECKPOINTS * sizeof(__u64) / sizeof(struct rbpf_frame)];

@@ -57,7 +57,7 @@ static inline const struct rbpf_request_rule *walk_host_rule(uint64_t iseq);
 #define capture_send(rec, size)	   walk_host_send((rec), (size))
 #define capture_has_room()	   (!walk_host.ring_full)
 
-#define checkpoint_slot(value)	   (&walk_host.checkpoints[(value) & (RBPF_SENT_SLOTS - 1)])
+#define checkpoint_slot(i)	   (&walk_host.checkpoints[(i)])
 
 #include "frame_words.bpf.h"
 #include "gc.bpf.h"
