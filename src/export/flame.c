@@ -378,6 +378,7 @@ static int build_pane(const struct flame *fl, const struct view_filter *f, enum 
 		.stack = stack,
 		/* Of a difference the legend tells the change of all nodes. */
 		.min_percent = fl->opts->base ? 0 : fl->min_percent,
+		.exact = fl->opts->base,
 	};
 
 	return tree_build(fl->profile, f, &opts, &pane->tree);

@@ -2,6 +2,7 @@
 #include "export/flame_diff.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +10,18 @@
 #include "profile/profile.h"
 #include "view/tree.h"
 
+/*
+ * No two waits are of the same length to the nanosecond, and as they are exact, chance does not
+ * explain it: a difference that titles show as +0.00% is none.
+ */
+#define SMALLEST_CHANGE 0.00005
+
 static struct flame_sum sum_of(const struct tree_node *node)
 {
-	return (struct flame_sum) { .samples = node->total_samples, .value = node->total_value };
+	return (struct flame_sum) { .samples = node->total_samples,
+				    .value = node->total_value,
+				    .exact_samples = node->exact_samples,
+				    .exact_value = node->exact_value };
 }
 
 /* The key of @node, in @base->keys. @known: that of each frame + 1, 0 if it is not known yet. */
@@ -56,20 +66,33 @@ static int find_paths(struct flame_base *base, const struct tree *t, uint32_t **
 	return 0;
 }
 
+static int grow_u64(uint64_t **v, size_t from, size_t n)
+{
+	uint64_t *grown = realloc(*v, n * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + from, 0, (n - from) * sizeof(*grown));
+	*v = grown;
+	return 0;
+}
+
+static int grow_u32(uint32_t **v, size_t from, size_t n)
+{
+	uint32_t *grown = realloc(*v, n * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + from, 0, (n - from) * sizeof(*grown));
+	*v = grown;
+	return 0;
+}
+
 static int grow_sums(struct flame_sums *s, size_t n)
 {
-	uint64_t *values = realloc(s->values, n * sizeof(*values));
-	uint32_t *samples;
-
-	if (!values)
+	if (grow_u64(&s->values, s->n, n) || grow_u64(&s->exact_values, s->n, n) ||
+	    grow_u32(&s->samples, s->n, n) || grow_u32(&s->exact_samples, s->n, n))
 		return -ENOMEM;
-	s->values = values;
-	samples = realloc(s->samples, n * sizeof(*samples));
-	if (!samples)
-		return -ENOMEM;
-	s->samples = samples;
-	memset(values + s->n, 0, (n - s->n) * sizeof(*values));
-	memset(samples + s->n, 0, (n - s->n) * sizeof(*samples));
 	s->n = n;
 	return 0;
 }
@@ -77,13 +100,25 @@ static int grow_sums(struct flame_sums *s, size_t n)
 static void sums_deinit(struct flame_sums *s)
 {
 	free(s->values);
+	free(s->exact_values);
 	free(s->samples);
+	free(s->exact_samples);
 	*s = (struct flame_sums) { 0 };
 }
 
 static struct flame_sum sum_of_path(const struct flame_sums *s, uint32_t path)
 {
-	return (struct flame_sum) { .samples = s->samples[path], .value = s->values[path] };
+	return (struct flame_sum) { .samples = s->samples[path],
+				    .value = s->values[path],
+				    .exact_samples = s->exact_samples[path],
+				    .exact_value = s->exact_values[path] };
+}
+
+static void add_samples(uint32_t *to, uint64_t more)
+{
+	const uint64_t room = UINT32_MAX - *to;
+
+	*to += (uint32_t)(more < room ? more : room);
 }
 
 /* Add the nodes of @t to the sums of their paths. */
@@ -93,11 +128,10 @@ static int add_nodes(const struct flame_base *base, const struct tree *t, const 
 	if (grow_sums(sums, base->path.n_nodes))
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_nodes; i++) {
-		uint64_t room = UINT32_MAX - sums->samples[paths[i]];
-		uint64_t more = t->nodes[i].total_samples;
-
-		sums->samples[paths[i]] += (uint32_t)(more < room ? more : room);
+		add_samples(&sums->samples[paths[i]], t->nodes[i].total_samples);
+		add_samples(&sums->exact_samples[paths[i]], t->nodes[i].exact_samples);
 		sums->values[paths[i]] += t->nodes[i].total_value;
+		sums->exact_values[paths[i]] += t->nodes[i].exact_value;
 	}
 	return 0;
 }
@@ -105,7 +139,7 @@ static int add_nodes(const struct flame_base *base, const struct tree *t, const 
 int flame_base_init(const struct profile *p, const struct view_filter *f, bool inverted,
 		    struct flame_base *ret)
 {
-	const struct tree_options opts = { .inverted = inverted };
+	const struct tree_options opts = { .inverted = inverted, .exact = true };
 	_cleanup_free_ uint32_t *paths = NULL;
 	struct flame_base base = { 0 };
 	struct tree t;
@@ -139,11 +173,16 @@ void flame_base_deinit(struct flame_base *base)
 
 static struct compare_sum with_variance(const struct flame_sum *s, const struct flame_sum *all)
 {
-	double weight = all->samples ? (double)all->value / (double)all->samples : 0;
+	const uint64_t by_chance = all->samples - all->exact_samples;
+	const double value = (double)(all->value - all->exact_value);
+	const double weight = by_chance ? value / (double)by_chance : 0;
 
 	return (struct compare_sum) { .samples = s->samples,
 				      .value = s->value,
-				      .variance = (double)s->samples * weight * weight };
+				      .exact_samples = s->exact_samples,
+				      .exact_value = s->exact_value,
+				      .variance = (double)(s->samples - s->exact_samples) * weight *
+						  weight };
 }
 
 int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_diff *ret)
@@ -185,9 +224,11 @@ struct compare_share flame_diff_share(const struct flame_diff *d, const struct t
 
 enum flame_change flame_change_of(const struct compare_share *share)
 {
-	if (share->low > 0)
-		return share->after > 2 * share->before ? CHANGE_DOUBLED : CHANGE_GREW;
-	if (share->high < 0)
-		return 2 * share->after < share->before ? CHANGE_HALVED : CHANGE_SHRANK;
-	return CHANGE_CHANCE;
+	if (share->low > 0 && share->after > 2 * share->before)
+		return CHANGE_DOUBLED;
+	if (share->high < 0 && 2 * share->after < share->before)
+		return CHANGE_HALVED;
+	if (fabs(share->after - share->before) < SMALLEST_CHANGE)
+		return CHANGE_CHANCE;
+	return share->low > 0 ? CHANGE_GREW : share->high < 0 ? CHANGE_SHRANK : CHANGE_CHANCE;
 }

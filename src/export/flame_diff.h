@@ -22,21 +22,22 @@ struct view_filter;
 enum flame_change {
 	CHANGE_DOUBLED, /* more than twice as much, or new */
 	CHANGE_GREW,
-	CHANGE_CHANCE, /* no difference, or one that may be chance */
+	CHANGE_CHANCE, /* no difference that titles show, or one that may be chance */
 	CHANGE_SHRANK,
 	CHANGE_HALVED, /* less than half as much */
 	FLAME_CHANGES,
 };
 
-/* Of all samples below a path. */
+/* Of all samples below a path; the same of those that are exact (view/sum.h). */
 struct flame_sum {
 	uint64_t samples, value;
+	uint64_t exact_samples, exact_value;
 };
 
-/* The sums of paths, of which a long recording has millions: two arrays, by path; owned. */
+/* The sums of paths, of which a long recording has millions: arrays, by path; owned. */
 struct flame_sums {
-	uint64_t *values;
-	uint32_t *samples; /* at most UINT32_MAX */
+	uint64_t *values, *exact_values;
+	uint32_t *samples, *exact_samples; /* at most UINT32_MAX */
 	size_t n;
 };
 
@@ -64,8 +65,8 @@ struct flame_diff {
 };
 
 /*
- * Of @t, the only one that @base can be compared with: its paths are forgotten then. Returns 0 or
- * -ENOMEM. @ret: flame_diff_deinit().
+ * Of @t, the only one that @base can be compared with: its paths are forgotten then. @t tells what
+ * is exact. Returns 0 or -ENOMEM. @ret: flame_diff_deinit().
  */
 int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_diff *ret);
 void flame_diff_deinit(struct flame_diff *d); /* accepts one that is all zero */

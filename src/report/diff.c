@@ -82,7 +82,9 @@ static void add_row(const struct diff *d, const struct compare_row *row, struct 
 	table_cell(t, "%s", shown(d, row->high, true).s);
 	table_cell(t, "%s", shown(d, row->value[COMPARE_BEFORE], false).s);
 	table_cell(t, "%s", shown(d, row->value[COMPARE_AFTER], false).s);
-	table_cell(t, "%s", row->significant ? status_of(d, row) : "chance?");
+	/* Of waits, which are exact, no difference is none by chance. */
+	table_cell(t, "%s",
+		   row->significant || row->low == row->high ? status_of(d, row) : "chance?");
 	table_cell(t, "%s%s", text_of(d, row->label), row->kind == FRAME_CFUNC ? " (C)" : "");
 	if (row->line)
 		table_cell(t, "%s:%" PRIu32, path, row->line);

@@ -331,6 +331,20 @@ static void add_interval(const struct estimate *b, const struct estimate *a, dou
 	*high = delta + hypot(a->high - a->value, b->value - b->low);
 }
 
+/* Whether all samples of a method are exact, on both sides. Without any, nothing is. */
+static bool is_exact(const struct compare_sum *before, const struct compare_sum *after)
+{
+	const uint64_t samples = before->samples + after->samples;
+
+	return samples && samples == before->exact_samples + after->exact_samples;
+}
+
+static void make_exact(struct estimate *before, struct estimate *after)
+{
+	before->low = before->high = before->value;
+	after->low = after->high = after->value;
+}
+
 struct compare_share compare_shares(const struct compare_sum *before,
 				    const struct compare_sum *all_before,
 				    const struct compare_sum *after,
@@ -340,17 +354,10 @@ struct compare_share compare_shares(const struct compare_sum *before,
 	struct estimate a = share(after, all_after, COMPARE_Z);
 	struct compare_share ret = { .before = b.value, .after = a.value };
 
+	if (is_exact(before, after))
+		make_exact(&b, &a);
 	add_interval(&b, &a, &ret.low, &ret.high);
 	return ret;
-}
-
-/* Whether all samples of a method are exact, on both sides. Without any, nothing is. */
-static bool is_exact(const struct compare_sum s[COMPARE_SIDES])
-{
-	const uint64_t samples = s[COMPARE_BEFORE].samples + s[COMPARE_AFTER].samples;
-
-	return samples &&
-	       samples == s[COMPARE_BEFORE].exact_samples + s[COMPARE_AFTER].exact_samples;
 }
 
 static void finish_row(const struct comparison *c, const struct compare_options *opts,
@@ -360,10 +367,9 @@ static void finish_row(const struct comparison *c, const struct compare_options 
 	struct estimate b = estimate(c, opts, &s[COMPARE_BEFORE], COMPARE_BEFORE);
 	struct estimate a = estimate(c, opts, &s[COMPARE_AFTER], COMPARE_AFTER);
 
-	if (is_exact(row->total) || is_exact(s)) {
-		a.low = a.high = a.value;
-		b.low = b.high = b.value;
-	}
+	if (is_exact(&row->total[COMPARE_BEFORE], &row->total[COMPARE_AFTER]) ||
+	    is_exact(&s[COMPARE_BEFORE], &s[COMPARE_AFTER]))
+		make_exact(&b, &a);
 	row->value[COMPARE_BEFORE] = b.value;
 	row->value[COMPARE_AFTER] = a.value;
 	row->delta = a.value - b.value;

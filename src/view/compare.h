@@ -94,7 +94,8 @@ struct compare_share {
 	double low, high; /* 95 % interval of the difference */
 };
 
-/* Shares of two sums, each out of the whole of its side. */
+/* Shares of two sums, each out of the whole of its side; where both are exact, so is the
+ * difference. */
 struct compare_share compare_shares(const struct compare_sum *before,
 				    const struct compare_sum *all_before,
 				    const struct compare_sum *after,

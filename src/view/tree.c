@@ -60,6 +60,10 @@ static void fill_node(const struct tree_builder *b, uint32_t path, struct tree_n
 	node->self_samples = sum->self_samples;
 	node->total_value = sum->total_value;
 	node->total_samples = sum->total_samples;
+	if (b->exact) {
+		node->exact_samples = b->exact[path].samples;
+		node->exact_value = b->exact[path].value;
+	}
 	if (b->jit) {
 		node->jit_samples = b->jit[path].samples;
 		node->jit = b->jit[path].kinds;
@@ -97,6 +101,10 @@ static int add_part_node(struct tree_builder *b, uint32_t part)
 	}
 	root->total_value += sum->total_value;
 	root->total_samples += sum->total_samples;
+	if (b->exact) {
+		root->exact_samples += b->exact[0].samples;
+		root->exact_value += b->exact[0].value;
+	}
 	if (is_narrow(b, sum)) {
 		leave_out(&b->tree, 0, sum);
 		return 0;

@@ -33,6 +33,7 @@ struct tree_options {
 	enum tree_split split;
 	enum stack_mode stack; /* of this tree, if the filter says STACK_BOTH */
 	double min_percent;    /* leave out nodes narrower than this share of the root; 0: none */
+	bool exact;	       /* tell how much of each node is exact (sum.h) */
 };
 
 struct tree_node {
@@ -46,9 +47,11 @@ struct tree_node {
 	uint64_t total_value; /* self and all below; equal to the sum over children plus self */
 	uint64_t self_samples;
 	uint64_t total_samples;
-	uint64_t jit_samples; /* of these, in which a compiler's code ran the function … */
-	uint32_t jit;	      /* … and which: FRAME_YJIT, FRAME_ZJIT, both */
-	uint32_t n_left_out;  /* below it, but below none of its children, for opts.min_percent */
+	uint64_t exact_samples; /* of these, those that tell exact lengths, if opts.exact … */
+	uint64_t exact_value;	/* … and theirs of total_value */
+	uint64_t jit_samples;	/* of these, in which a compiler's code ran the function … */
+	uint32_t jit;		/* … and which: FRAME_YJIT, FRAME_ZJIT, both */
+	uint32_t n_left_out;	/* below it, but below none of its children, for opts.min_percent */
 };
 
 struct tree {

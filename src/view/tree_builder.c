@@ -29,6 +29,7 @@ void tree_builder_deinit(struct tree_builder *b)
 	free(b->sums);
 	free(b->met);
 	free(b->leaves);
+	free(b->exact);
 	free(b->jit);
 	free(b->stacks);
 	free(b->reached);
@@ -162,6 +163,10 @@ int tree_builder_init(struct tree_builder *b, const struct profile *p, const str
 	b->sums = calloc(b->shape.n_paths, sizeof(*b->sums));
 	b->met = calloc(b->shape.n_paths, sizeof(*b->met));
 	if (!b->sums || !b->met || (has_jit(p) && alloc_jit(b)))
+		return -ENOMEM;
+	if (opts->exact)
+		b->exact = calloc(b->shape.n_paths, sizeof(*b->exact));
+	if (opts->exact && !b->exact)
 		return -ENOMEM;
 	if (b->n_parts > 1)
 		count_own(b);

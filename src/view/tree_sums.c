@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "profile/profile.h"
 #include "view/filter.h"
+#include "view/sum.h"
 
 /* If a part has fewer paths than one in so many, sorting them takes less than looking for them. */
 #define FEW_PATHS  16
@@ -23,6 +24,8 @@ static void meet(struct tree_builder *b, uint32_t path)
 {
 	while (b->sums[path].part != b->part) {
 		b->sums[path] = (struct path_sum) { .part = b->part };
+		if (b->exact)
+			b->exact[path] = (struct exact_sum) { 0 };
 		if (b->jit)
 			b->jit[path] = (struct jit_sum) { 0 };
 		b->met[b->n_met++] = path;
@@ -48,11 +51,18 @@ static void find_met(struct tree_builder *b)
 
 static void add_self(struct tree_builder *b, const struct profile_aggregate *a)
 {
-	struct path_sum *sum = &b->sums[b->shape.of_stack[a->stack]];
+	const uint32_t path = b->shape.of_stack[a->stack];
+	struct path_sum *sum = &b->sums[path];
 
 	sum->part = b->part;
 	sum->self_value += a->value;
 	sum->self_samples += a->samples;
+	if (b->exact) {
+		const struct view_sum of = view_sum_of(b->profile, a);
+
+		b->exact[path].samples += of.exact_samples;
+		b->exact[path].value += of.exact_value;
+	}
 }
 
 /* For a part with some of the paths: from each stack up to where the part has been. */
@@ -78,6 +88,8 @@ static void add_most(struct tree_builder *b, uint32_t part)
 	/* The first sums find all zero, unless count_own() has been there. */
 	if (b->part > 1 || b->n_own)
 		memset(b->sums, 0, b->shape.n_paths * sizeof(*b->sums));
+	if (b->part > 1 && b->exact)
+		memset(b->exact, 0, b->shape.n_paths * sizeof(*b->exact));
 	if (b->part > 1 && b->jit)
 		memset(b->jit, 0, b->shape.n_paths * sizeof(*b->jit));
 	b->sums[0].part = b->part;
@@ -105,7 +117,8 @@ void tree_sum_totals(struct tree_builder *b)
 {
 	for (size_t i = b->n_met; i--;) {
 		struct path_sum *sum = &b->sums[b->met[i]];
-		struct path_sum *parent = &b->sums[b->shape.paths[b->met[i]].parent];
+		const uint32_t above = b->shape.paths[b->met[i]].parent;
+		struct path_sum *parent = &b->sums[above];
 
 		sum->total_value += sum->self_value;
 		sum->total_samples += sum->self_samples;
@@ -113,6 +126,10 @@ void tree_sum_totals(struct tree_builder *b)
 			break;
 		parent->total_value += sum->total_value;
 		parent->total_samples += sum->total_samples;
+		if (b->exact) {
+			b->exact[above].samples += b->exact[b->met[i]].samples;
+			b->exact[above].value += b->exact[b->met[i]].value;
+		}
 	}
 }
 

@@ -904,6 +904,15 @@ if begin "flame --diff"; then
 	else
 		expect 0 ""
 	fi
+	# Values of its samples are exact: there is no chance in them.
+	run flame --diff events.data --event alloc events.data
+	if ! grep -q '^before [1-9][0-9.]*%: ' "$out"; then
+		not_ok "no frame of an exact event"
+	elif grep '^before' "$out" | grep -qv ': +0.00%, from +0.00% to +0.00%$'; then
+		not_ok "chance in an exact event"
+	else
+		expect 0 ""
+	fi
 	run flame --diff nothing.data gc.data
 	expect 5 "rbpf: error: *nothing.data*"
 fi

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "profile/reason.h"
 #include "rbpf_file.h"
 #include "support/profile_builder.h"
 #include "support/tree_check.h"
 #include "support/merged.h"
 #include "view/filter.h"
+#include "view/state.h"
 #include "view/tree.h"
 
 static struct profile_builder b;
@@ -394,6 +396,70 @@ Test(tree, narrow_nodes_are_left_out)
 		expect_pruned(&whole, &got, (double)total * opts.min_percent / 100, by_samples);
 		tree_deinit(&whole);
 		tree_deinit(&got);
+	}
+}
+
+/* Waits are exact: what is exact of a node is what the node of a tree of waits alone has. */
+static void expect_exact(const struct tree *t, const struct tree *waits)
+{
+	size_t mixed = 0, none = 0;
+	uint32_t i = 0, at = 0;
+
+	do {
+		const struct tree_node *node = &t->nodes[i];
+
+		i = tree_next(t, i);
+		mixed += node->exact_samples && node->exact_samples < node->total_samples;
+		none += !node->exact_samples;
+		if (!node->exact_samples) {
+			cr_expect_eq(node->exact_value, 0);
+			continue;
+		}
+		cr_assert(node->frame == waits->nodes[at].frame &&
+			  node->label == waits->nodes[at].label);
+		cr_expect_eq(node->depth, waits->nodes[at].depth);
+		cr_expect_eq(node->exact_samples, waits->nodes[at].total_samples);
+		cr_expect_eq(node->exact_value, waits->nodes[at].total_value);
+		at = tree_next(waits, at);
+	} while (i);
+	cr_expect_eq(at, 0, "no further nodes");
+	cr_expect(mixed && none);
+}
+
+Test(tree, what_is_exact)
+{
+	const struct view_filter all = { .stack = STACK_ALL };
+	const struct view_filter only = { .stack = STACK_ALL,
+					  .states = ~(1u << STATE_USER | 1u << STATE_SYSTEM) };
+	uint64_t seed = 11;
+
+	builder_event(&b, EVENT_WALL, BUILDER_PERIOD);
+	for (unsigned int variant = 0; variant < 20; variant++) {
+		struct tree_options opts = {
+			.by_line = variant & 1,
+			.inverted = variant & 2,
+			.split = variant / 4,
+			.exact = true,
+		};
+		struct tree t, waits;
+
+		builder_add_random(&b, variant + 1, 60);
+		for (size_t i = 0; i < 40; i++) {
+			uint32_t stack = builder_random(&seed, (uint32_t)b.out.profile.n_stacks);
+
+			if (!profile_stack_waits(&b.out.profile, stack))
+				builder_sample(&b, builder_random(&seed, 2) ? thread : 0,
+					       builder_reason(&b, stack, REASON_WAIT_NETWORK),
+					       builder_random(&seed, 1000), 0);
+		}
+		builder_finish(&b);
+		cr_assert_eq(tree_build(&b.out.profile, &all, &opts, &t), 0);
+		opts.exact = false;
+		cr_assert_eq(tree_build(&b.out.profile, &only, &opts, &waits), 0);
+		expect_exact(&t, &waits);
+		cr_expect_eq(waits.nodes[0].exact_samples, 0, "it was not asked for");
+		tree_deinit(&t);
+		tree_deinit(&waits);
 	}
 }
 
