@@ -226,6 +226,19 @@ static void pace_lives(struct sampling *s)
 		nanosleep(&(struct timespec) { .tv_nsec = (long)ns }, NULL);
 }
 
+static int tell_waits(struct sampling *s, struct err *err)
+{
+	uint64_t seconds;
+
+	if (!s->seconds_since_ns)
+		return 0;
+	seconds = (clock_ns(CLOCK_MONOTONIC) - s->seconds_since_ns) / NSEC_PER_SEC;
+	if (seconds == s->seconds_told)
+		return 0;
+	s->seconds_told = seconds;
+	return collector_tell_waits(s->collector, err);
+}
+
 int sampling_poll(struct sampling *s, int timeout_ms, int fd, struct err *err)
 {
 	struct pollfd pfds[] = { { .fd = engine_fd(s->engine), .events = POLLIN },
@@ -236,7 +249,9 @@ int sampling_poll(struct sampling *s, int timeout_ms, int fd, struct err *err)
 	if (timeout_ms) /* there are no more */
 		pace_lives(s);
 	poll(pfds, ARRAY_SIZE(pfds), timeout_ms);
-	r = collector_poll(s->collector, err);
+	r = tell_waits(s, err);
+	if (!r)
+		r = collector_poll(s->collector, err);
 	/* Reaped at once, so that it does not look alive as a zombie. */
 	if (r >= 0 && s->child.pid > 0 && !s->child_ended)
 		s->child_ended = launch_ended(&s->child, false, &s->child_status);

@@ -54,6 +54,12 @@ struct sampling {
 	bool child_ended;
 	uint64_t lives; /* of the collector's status, up to the last sampling_poll() */
 	struct pace pace;
+	/*
+	 * When second 0 began, of who shows each second when it has ended, which may be set at any
+	 * time: waits that go on are told then. 0: nobody does.
+	 */
+	uint64_t seconds_since_ns;
+	uint64_t seconds_told; /* how many of these had ended when they were told last */
 };
 
 #define SAMPLING_INIT                                                                              \

@@ -555,6 +555,7 @@ static int serve_live(struct serving *run, struct err *err)
 	run->start_ns = clock_ns(CLOCK_MONOTONIC);
 	run->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 	window_set_start(run->window, run->start_ns);
+	run->s.seconds_since_ns = run->start_ns;
 	r = announce(run, err);
 	return r ? r : loop(run, err);
 }

@@ -270,6 +270,7 @@ static int watch(struct watching *run, bool screen, struct err *err)
 	run->start_ns = clock_ns(CLOCK_MONOTONIC);
 	run->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 	window_set_start(run->window, run->start_ns);
+	run->s.seconds_since_ns = run->start_ns;
 	name_targets(run);
 	return screen ? loop_screen(run, err) : loop_lines(run, err);
 }

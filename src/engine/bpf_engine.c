@@ -19,7 +19,6 @@
 #include "profile/profile.h"
 #include "target/cpus.h"
 
-#define OPEN_WAIT_NS	(NSEC_PER_SEC / 2) /* shorter waits are not sent before they end */
 #define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */
 
 struct bpf_engine {
@@ -73,14 +72,10 @@ void bpf_engine_set_log(void (*log)(const char *line))
  */
 static int begin_waits(struct bpf_engine *s, struct err *err)
 {
-	int r = engine_open_waits(&s->engine, err);
+	int r = engine_open_waits(&s->engine, UINT64_MAX, err);
 
 	/* And at once again, so that user space can still walk those stacks. */
-	s->skel->bss->open_wait_ns = 0;
-	if (!r)
-		r = engine_open_waits(&s->engine, err);
-	s->skel->bss->open_wait_ns = OPEN_WAIT_NS;
-	return r;
+	return r ? r : engine_open_waits(&s->engine, 0, err);
 }
 
 static int attach_waits(struct bpf_engine *s, struct err *err)
@@ -363,12 +358,15 @@ static int iterate(struct bpf_engine *s, const struct bpf_link *link, pid_t tgid
 	return 0;
 }
 
-static int open_waits(struct engine *e, struct err *err)
+static int open_waits(struct engine *e, uint64_t least_ns, struct err *err)
 {
 	struct bpf_engine *s = of(e);
 	struct buf out _cleanup_buf_ = BUF_INIT;
 
-	return s->skel->links.open_waits ? iterate(s, s->skel->links.open_waits, 0, &out, err) : 0;
+	if (!s->skel->links.open_waits)
+		return 0;
+	s->skel->bss->open_wait_ns = least_ns;
+	return iterate(s, s->skel->links.open_waits, 0, &out, err);
 }
 
 static int read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
@@ -425,8 +423,7 @@ static void stop(struct engine *e)
 	struct err err = { 0 };
 
 	clock_events_stop(&of(e)->clocks);
-	of(e)->skel->bss->open_wait_ns = 0;
-	open_waits(e, &err);
+	open_waits(e, 0, &err);
 	bpf_object_detach_waits(of(e)->skel);
 }
 
@@ -503,8 +500,6 @@ int bpf_engine_open(const struct engine_options *opts, struct engine **ret, stru
 	s->stats_fd = opts->frequency ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
 	libbpf_set_print(print_libbpf);
 	r = bpf_object_load(opts, &s->skel, err);
-	if (!r)
-		s->skel->bss->open_wait_ns = OPEN_WAIT_NS;
 	if (!r && opts->native)
 		r = bpf_object_map_unwind(s->skel, &s->unwind, err);
 	if (!r)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "profile/sample_parts.h"
 
+#include "base/clock.h"
+
 static uint64_t begin_of(const struct profile_sample *s)
 {
 	return s->ts > s->value ? s->ts - s->value : 0;
@@ -33,6 +35,26 @@ bool sample_part_before(const struct profile *p, struct profile_sample *s, uint6
 	before->ts = at - 1;
 	s->value -= before->value;
 	return true;
+}
+
+int sample_parts_by_second(const struct profile *p, struct profile_sample s, uint32_t max,
+			   sample_fn *fn, void *arg)
+{
+	const uint64_t start = p->meta.start_monotonic_ns;
+	struct profile_sample before;
+	uint32_t n;
+	int r = 0;
+
+	for (n = 1; n < max && !r; n++) {
+		const uint64_t begin = begin_of(&s);
+		const uint64_t next = begin > start ? (begin - start) / NSEC_PER_SEC + 1 : 1;
+
+		if (!sample_part_before(p, &s, start + next * NSEC_PER_SEC, &before))
+			break;
+		r = fn(arg, &before);
+	}
+	/* One that ended just with a second is of that one. */
+	return r || (n > 1 && !s.value) ? r : fn(arg, &s);
 }
 
 /* The first cut of @p that @s begins before and does not end before; 0: none. */

@@ -28,6 +28,13 @@ bool sample_part_within(const struct profile *p, struct profile_sample *s, uint6
 bool sample_part_before(const struct profile *p, struct profile_sample *s, uint64_t at,
 			struct profile_sample *before);
 
+/*
+ * Call @fn for each part of @s in a second, counted from the start of the recording, of @max parts
+ * at most: the last one is all the rest. Returns 0, or what @fn did if not 0.
+ */
+int sample_parts_by_second(const struct profile *p, struct profile_sample s, uint32_t max,
+			   sample_fn *fn, void *arg);
+
 /* Call @fn for each part of @s between the cuts of @p. Returns 0, or what @fn did if not 0. */
 int sample_parts_between_cuts(const struct profile *p, struct profile_sample s, sample_fn *fn,
 			      void *arg);

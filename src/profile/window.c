@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "profile/reason.h"
+#include "profile/sample_parts.h"
 #include "profile/sink.h"
 #include "profile/wait_cause.h"
 
@@ -240,19 +241,28 @@ static int add_entry(struct window *w, uint64_t number, const struct window_entr
 	return 0;
 }
 
+/* @part is of one second, which the ring has. */
+static int add_part(void *arg, const struct profile_sample *part)
+{
+	struct window *w = arg;
+	const struct window_entry e = { .value = part->value,
+					.thread = part->thread,
+					.stack = part->stack,
+					.request = part->request,
+					.samples = 1,
+					.event = part->event,
+					.flags = part->flags & SAMPLE_FLAGS };
+
+	return add_entry(w, number_of(w, part->ts), &e);
+}
+
 static int add_sample(struct sink *sink, const struct profile_sample *sample)
 {
 	struct window *w = of(sink);
 	const struct profile *p = &w->defs.profile;
 	const uint32_t n_events = p->meta.n_events ? p->meta.n_events : 1;
 	const uint64_t number = number_of(w, sample->ts);
-	const struct window_entry e = { .value = sample->value,
-					.thread = sample->thread,
-					.stack = sample->stack,
-					.request = sample->request,
-					.samples = 1,
-					.event = sample->event,
-					.flags = sample->flags & SAMPLE_FLAGS };
+	struct profile_sample s = *sample;
 
 	if (sample->thread >= p->n_threads || sample->stack >= p->n_stacks ||
 	    sample->event >= n_events || (sample->request && sample->request >= p->n_requests))
@@ -262,7 +272,11 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 		window_second(w, w->end - 1)->lost++;
 		return 0;
 	}
-	return add_entry(w, number, &e);
+	/* What a wait has of seconds that are gone is gone with them. */
+	if (w->first &&
+	    !sample_part_within(p, &s, w->start_ns + w->first * NSEC_PER_SEC, UINT64_MAX))
+		return 0;
+	return sample_parts_by_second(p, s, UINT32_MAX, add_part, w);
 }
 
 static int add_lost(struct sink *sink, const struct profile_lost *lost)

@@ -3,8 +3,10 @@
  * The last minutes in memory: a sink that adds samples up by second, and gives the profile of any
  * of the seconds that it still has.
  *
- * Seconds are counted from when it was made. A sample belongs to the second of its time; in the
- * newest second, samples of one thread, stack, request and flags are one entry. The ring has a
+ * Seconds are counted from when it was made. A sample belongs to the second of its time, and a wait
+ * to all in which it was, to each with its part of it; in the newest second, samples of one thread,
+ * stack, request and flags are one entry. What is told of a wait when a second has ended is in that
+ * one, too, so whoever shows a second as soon as it has ended has them told then. The ring has a
  * fixed number of seconds, and fewer if all together would take more than max_bytes: then the
  * oldest ones go first. Frames, stacks, threads and processes that are in no second, and that
  * whoever fills the sink does not hold, are dropped by window_collect().
@@ -82,7 +84,7 @@ int window_profile(struct window *w, struct window_range range, uint32_t event,
 
 /*
  * Give @out what is in @range: each entry as so many samples as it is made of, spread over their
- * second. Returns 0 or what an operation of @out failed with.
+ * second, waits so that all of them are in it. Returns 0 or what an operation of @out failed with.
  */
 int window_replay(const struct window *w, struct window_range range, struct sink *out);
 

@@ -132,7 +132,7 @@ static int define_request(struct replaying *c, uint32_t thread, uint32_t kind, u
 
 static int replay_entry(struct replaying *c, const struct window_entry *e, uint64_t begin_ns)
 {
-	const uint64_t each = e->value / e->samples;
+	const uint64_t each = e->value / e->samples, slot = NSEC_PER_SEC / e->samples;
 	struct profile_sample s = { .event = e->event, .flags = e->flags };
 	int r = define_thread(c, e->thread);
 
@@ -144,9 +144,12 @@ static int replay_entry(struct replaying *c, const struct window_entry *e, uint6
 		return r;
 	s.thread = c->threads[e->thread] - 1;
 	s.stack = e->stack ? c->stacks[e->stack] - 1 : 0;
+	/* A wait ends at its time, and must not begin before its second. */
+	if (profile_stack_waits(c->p, e->stack))
+		begin_ns += slot;
 	for (uint32_t i = 0; i < e->samples && !r; i++) {
-		s.ts = begin_ns + NSEC_PER_SEC / e->samples * i;
-		s.value = i ? each : e->value - each * (e->samples - 1);
+		s.ts = begin_ns + slot * i;
+		s.value = i < e->samples - 1 ? each : e->value - each * i;
 		r = sink_sample(c->out, &s);
 	}
 	return r;

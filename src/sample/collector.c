@@ -24,6 +24,7 @@
 
 #define HOUSEKEEPING (NSEC_PER_SEC / 2)
 #define OPEN_WAITS   (HOUSEKEEPING * 3 / 2) /* which are told with every second housekeeping */
+#define OPEN_WAIT_NS (NSEC_PER_SEC / 2)	    /* shorter waits are not sent before they end */
 #define MEMORY_CHECK (1u << 20)		    /* bytes of records, each with … */
 #define RECORD_BYTES 256		    /* … what a short one makes beside */
 
@@ -294,9 +295,9 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	int r = 0;
 
 	c->housekeeping_ns = now;
-	if (now - c->open_waits_ns >= OPEN_WAITS) {
+	if (!c->waits_asked_for && now - c->open_waits_ns >= OPEN_WAITS) {
 		c->open_waits_ns = now;
-		r = engine_open_waits(c->engine, err);
+		r = engine_open_waits(c->engine, OPEN_WAIT_NS, err);
 	}
 	if (r)
 		return r;
@@ -348,6 +349,12 @@ int collector_poll(struct collector *c, struct err *err)
 	if (!r && now - c->housekeeping_ns >= HOUSEKEEPING)
 		r = keep_house(c, now, err);
 	return r ? r : more;
+}
+
+int collector_tell_waits(struct collector *c, struct err *err)
+{
+	c->waits_asked_for = true;
+	return engine_open_waits(c->engine, 0, err);
 }
 
 void collector_status(const struct collector *c, struct collector_status *ret)

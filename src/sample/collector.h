@@ -78,6 +78,13 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err);
  */
 int collector_poll(struct collector *c, struct err *err);
 
+/*
+ * Have the waits told that go on, as far as they have come: the next collector_poll() takes them.
+ * Otherwise they are told about once a second, and short ones only when they have ended; once this
+ * was called, it is to be called about once a second.
+ */
+int collector_tell_waits(struct collector *c, struct err *err);
+
 /* The ids of its sink that it holds, while collector_poll() is not running. */
 struct id_holder collector_ids(struct collector *c);
 

@@ -54,6 +54,7 @@ struct collector {
 	uint64_t unknown_next_ns; /* CLOCK_MONOTONIC: such a process is not looked at before */
 	uint64_t housekeeping_ns;
 	uint64_t open_waits_ns; /* when waits that go on were told last */
+	bool waits_asked_for;	/* they are told by collector_tell_waits() alone */
 	uint64_t sleepers_ns;	/* that it took to walk threads that wait since before */
 	uint64_t cpus_until_ns; /* up to when CPUs need clocks; CLOCK_MONOTONIC, as … */
 	uint64_t cpus_ns;	/* … when the list of those online was read last */

@@ -62,8 +62,9 @@ struct seconds {
 };
 
 /* @s is of one second. */
-static int add_to_second(const struct seconds *to, const struct profile_sample *s)
+static int add_to_second(void *arg, const struct profile_sample *s)
 {
+	const struct seconds *to = arg;
 	struct profile_aggregate alike = profile_aggregate_of(to->profile, s);
 	struct flat *flat = to->flat;
 	struct flat_row row = { .frame = PROFILE_NONE, .id = second_of(to->profile, s) };
@@ -89,19 +90,8 @@ static int add_to_second(const struct seconds *to, const struct profile_sample *
 static int add_sample(void *arg, const struct profile_sample *sample)
 {
 	const struct seconds *to = arg;
-	const uint64_t start = to->profile->meta.start_monotonic_ns;
-	struct profile_sample s = *sample, before;
-	uint64_t begin, next;
-	int n, r = 0;
 
-	for (n = 1; n < MAX_PARTS && !r; n++) {
-		begin = s.ts > s.value ? s.ts - s.value : 0;
-		next = begin > start ? (begin - start) / NSEC_PER_SEC + 1 : 1;
-		if (!sample_part_before(to->profile, &s, start + next * NSEC_PER_SEC, &before))
-			break;
-		r = add_to_second(to, &before);
-	}
-	return r || (n > 1 && !s.value) ? r : add_to_second(to, &s);
+	return sample_parts_by_second(to->profile, *sample, MAX_PARTS, add_to_second, arg);
 }
 
 int seconds_rows(const struct profile *p, const struct replay *from,

@@ -90,6 +90,25 @@ class ServeTest < LiveTest
     assert_equal 0, result.code, result.err
   end
 
+  # A range has what was waited then, also of waits that began before it and of such that go on.
+  def test_waits_are_in_the_seconds_that_they_were_in
+    target = start('sleepers.rb')
+    target.wait_for('waiting')
+    threads = Dir.children("/proc/#{target.pid}/task").size
+    serve('--mode', 'states', '-p', target.pid)
+    wait_for_seconds(4)
+    [[1, 2], [2, 4], [0, 4]].each do |from, to|
+      range = "from=#{from}s&to=#{to}s"
+      waited = threads * (to - from) * 1e9
+      summary = json("report.json?#{range}&event=wait")['summary']
+      assert_in_delta waited, summary['selected_ns'], 0.03 * waited, range
+      rows = report(range, '--event', 'wait', '--by', 'time')['rows']
+      assert_equal to - from, rows.size, range
+      rows.each { |row| assert_in_delta threads * 1e9, row['self_ns'], 0.03 * threads * 1e9, range }
+    end
+    target.finish
+  end
+
   # One of more samples than are written at once (50,000) is written by a fork of the process that samples, which the page
   # faults of children that have ended tell.
   def test_long_snapshots

@@ -139,6 +139,20 @@ class TopTest < LiveTest
     target&.kill
   end
 
+  # What threads waited in a second is in that one, also of waits that began before and of such that go on.
+  def test_waits_are_in_their_seconds
+    target = start('sleepers.rb')
+    target.wait_for('waiting')
+    Live.wait_until('all to sleep') { cpu_ns(target.pid) == (sleep(0.2) && cpu_ns(target.pid)) }
+    threads = Dir.children("/proc/#{target.pid}/task").size
+    seconds = objects(top('--mode', 'states', '-d', '5s', '-p', target.pid).wait)
+    assert_operator seconds.size, :>=, 5
+    seconds.each do |second|
+      assert_in_delta threads * 1e9, second['states'].sum { |row| row['ns'] }, 0.03 * threads * 1e9, second['states']
+    end
+    target.finish
+  end
+
   # Names without end, in so little memory that the window drops some all the time: none is wrong.
   def test_collects
     script = <<~'RUBY'

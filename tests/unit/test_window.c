@@ -517,7 +517,7 @@ Test(window, tells_what_waits_are)
 	strcpy(f.stack_names[0], "held");
 	/* The second time it has been collected since. */
 	for (uint64_t second = 0; second < 2; second++) {
-		const struct profile_sample sample = { .ts = START + second * NSEC_PER_SEC,
+		const struct profile_sample sample = { .ts = START + second * NSEC_PER_SEC + 7,
 						       .value = 7,
 						       .thread = f.threads[0],
 						       .stack = f.stacks[0],
@@ -535,6 +535,112 @@ Test(window, tells_what_waits_are)
 		cr_expect_eq(p->frames[p->stacks[f.stacks[0]].frame].reason, REASON_WAIT_LOCK);
 		cr_assert_eq(window_collect(f.w, &holder), 0);
 	}
+	window_free(f.w);
+}
+
+/* Waits of @f in its thread 0, with its stack 0: @ns that end @end_ns after the start. */
+static void add_wait(struct filler *f, uint64_t end_ns, uint64_t ns)
+{
+	const struct profile_sample s = { .ts = START + end_ns,
+					  .value = ns,
+					  .thread = f->threads[0],
+					  .stack = f->stacks[0],
+					  .event = 1 };
+
+	cr_assert_eq(sink_sample(f->s, &s), 0);
+}
+
+/* How many samples of @event second @number has, what they are worth in ms, and what was lost. */
+static void expect_second(struct filler *f, uint64_t number, uint32_t event, uint64_t samples,
+			  uint64_t ms, uint64_t lost)
+{
+	const struct profile *p;
+
+	cr_assert_eq(window_profile(f->w, (struct window_range) { number, number + 1 }, event, &p),
+		     0);
+	cr_expect_eq(p->n_samples, samples, "second %d: %d samples", (int)number,
+		     (int)p->n_samples);
+	cr_expect_eq(p->value, ms * NSEC_PER_MSEC, "second %d: %d ns", (int)number, (int)p->value);
+	cr_expect_eq(p->totals.lost, lost, "second %d", (int)number);
+}
+
+#define MS(n) ((n)*NSEC_PER_MSEC)
+
+/* As --from and --to of a recording have them. CPU time is of the moment of its tick. */
+Test(window, waits_are_in_the_seconds_that_they_were_in)
+{
+	struct filler f;
+
+	filler_init(&f, 4, 1 << 20);
+	f.stacks[0] = push_frame(&f, f.stacks[1], FRAME_WAIT, "(lock)", "", REASON_WAIT_LOCK);
+	add_wait(&f, MS(3500), MS(2250));
+	add_wait(&f, MS(3700), MS(100));
+	add_wait(&f, MS(4000), MS(200)); /* it ended just with second 3 */
+	expect_second(&f, 1, 1, 1, 750, 0);
+	expect_second(&f, 2, 1, 1, 1000, 0);
+	expect_second(&f, 3, 1, 3, 800, 0);
+	f.stacks[0] = f.stacks[1];
+	add_wait(&f, MS(4500), MS(2250)); /* which it is not, with that stack */
+	expect_second(&f, 4, 1, 1, 2250, 0);
+	expect_second(&f, 3, 1, 3, 800, 0);
+	window_free(f.w);
+}
+
+/* What is older than the ring is cut off, and is not lost; a wait that ended before that is. */
+Test(window, waits_that_are_older_than_the_ring)
+{
+	struct filler f;
+
+	filler_init(&f, 4, 1 << 20);
+	f.stacks[0] = push_frame(&f, f.stacks[1], FRAME_WAIT, "(lock)", "", REASON_WAIT_LOCK);
+	for (uint64_t second = 0; second <= 100; second++)
+		window_advance(f.w, START + second * NSEC_PER_SEC);
+	add_wait(&f, MS(100500), MS(90000));
+	cr_expect_eq(window_seconds(f.w).from, 97);
+	for (uint64_t second = 97; second < 100; second++)
+		expect_second(&f, second, 1, 1, 1000, 0);
+	expect_second(&f, 100, 1, 1, 500, 0);
+	add_wait(&f, MS(97000), MS(300));
+	expect_second(&f, 97, 1, 1, 1000, 0);
+	expect_second(&f, 100, 1, 1, 500, 0);
+	add_wait(&f, MS(96999), MS(300));
+	expect_second(&f, 100, 1, 1, 500, 1);
+	window_free(f.w);
+}
+
+/* So that the views of what it is replayed into have them in these seconds, too. */
+Test(window, replays_waits_within_their_seconds)
+{
+	const struct profile_sink_options opts = { .by_thread = true, .keep_samples = true };
+	uint64_t sums[4] = { 0 };
+	struct profile_sink out;
+	struct filler f;
+
+	filler_init(&f, RING, 1 << 20);
+	f.stacks[0] = push_frame(&f, f.stacks[1], FRAME_WAIT, "(lock)", "", REASON_WAIT_LOCK);
+	add_wait(&f, MS(2500), MS(2250));
+	for (uint64_t i = 0; i < 7; i++)
+		add_wait(&f, MS(2600 + 57 * i), MS(57));
+	add_wait(&f, MS(3000), 1);
+	cr_assert_eq(profile_sink_init(&out, &opts), 0);
+	memcpy(out.profile.meta.events, meta.events, sizeof(meta.events));
+	out.profile.meta.n_events = meta.n_events;
+	out.profile.event = 1;
+	cr_assert_eq(window_replay(f.w, (struct window_range) { 0, 4 }, &out.sink), 0);
+	cr_assert_eq(out.profile.n_kept, 11);
+	for (size_t i = 0; i < out.profile.n_kept; i++) {
+		const struct profile_sample *s = &out.profile.samples[i];
+		const uint64_t second = (s->ts - START - 1) / NSEC_PER_SEC;
+
+		cr_assert_lt(second, ARRAY_SIZE(sums));
+		cr_expect_geq(s->ts - s->value, START + second * NSEC_PER_SEC, "sample %zu", i);
+		sums[second] += s->value;
+	}
+	cr_expect_eq(sums[0], MS(750));
+	cr_expect_eq(sums[1], MS(1000));
+	cr_expect_eq(sums[2], MS(500 + 7 * 57) + 1);
+	cr_expect_eq(sums[3], 0);
+	profile_sink_deinit(&out);
 	window_free(f.w);
 }
 
