@@ -261,6 +261,18 @@ uint64_t profile_request_ns(const struct profile *p, const struct profile_reques
 	return ns < most ? ns : most;
 }
 
+int profile_note_late(struct profile *p, const struct profile_sample *s, uint64_t last_ts)
+{
+	int r;
+
+	if (s->ts >= last_ts || !profile_stack_waits(p, s->stack) || p->n_late == PROFILE_MAX_LATE)
+		return 0;
+	r = array_reserve(p->late, p->cap_late, p->n_late + 1);
+	if (!r)
+		p->late[p->n_late++] = *s;
+	return r;
+}
+
 int profile_keep_sample(struct profile *p, const struct profile_sample *s)
 {
 	int r = array_reserve(p->samples, p->cap_kept, p->n_kept + 1);
@@ -297,6 +309,7 @@ void profile_deinit(struct profile *p)
 	intern_deinit(&p->request_kinds);
 	intern_deinit(&p->spans);
 	free(p->samples);
+	free(p->late);
 	free(p->lost);
 	kept_sources_deinit(&p->sources);
 	meta_deinit(&p->meta);

@@ -370,6 +370,12 @@ struct profile {
 	struct profile_sample
 		*samples; /* these one by one, in the order of the file, if asked for */
 	size_t n_kept, cap_kept;
+	/*
+	 * Waits of this event that are behind a later sample of their thread, in the order of the
+	 * file: the kernel does not tell of each return to a CPU at once. At most PROFILE_MAX_LATE.
+	 */
+	struct profile_sample *late;
+	size_t n_late, cap_late;
 	struct profile_lost *lost;
 	size_t n_lost, cap_lost;
 	struct kept_sources sources; /* if asked for */
@@ -525,6 +531,16 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 
 /* Add @s to the samples that are kept one by one. Returns 0 or -ENOMEM. */
 int profile_keep_sample(struct profile *p, const struct profile_sample *s);
+
+/* So many waits out of order are put into it (replay.h); a recording of an hour has some hundreds.
+ */
+#define PROFILE_MAX_LATE 16384
+
+/*
+ * Note @s, of the event of @p, if it is such a wait; @last_ts is the latest time of the samples of
+ * its thread before it. Returns 0 or -ENOMEM.
+ */
+int profile_note_late(struct profile *p, const struct profile_sample *s, uint64_t last_ts);
 
 /*
  * Whether @stack is that of a wait, whose value is its exact length, where those of others are a

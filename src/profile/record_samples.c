@@ -58,8 +58,12 @@ static int take_sample(void *arg, const struct profile_sample *recorded)
 	s->event = event_of(d, s->event);
 	of_event = s->event == d->event;
 	p->n_in_time++;
-	if (of_event && d->in_ns)
+	if (of_event && d->in_ns) {
+		r = profile_note_late(p, s, p->threads[s->thread].last_ns);
 		note_thread(p, s);
+	}
+	if (r)
+		return r;
 	if (of_event || d->is_caused[s->event] || p->by_event)
 		r = ++d->n_batch == AGGREGATE_BATCH ? record_samples_flush(d) : 0;
 	if (!r && d->keep_samples && (d->all_events || of_event || d->is_caused[s->event]))

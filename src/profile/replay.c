@@ -3,18 +3,96 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
+
+/* Puts waits into the order of their thread. */
+struct late {
+	struct profile_sample
+		*waits; /* by thread, in the order of time; owned, as are the others */
+	size_t n, met;	/* how many there are; how many of them were met in the file */
+	uint32_t *next; /* by thread: the one that is to come, in @waits … */
+	uint64_t *last; /* … and the latest time of those in the file so far */
+};
 
 /* Guards against a file that has changed since it was read. */
 struct guard {
 	const struct profile *profile;
+	struct late late;
 	sample_fn *fn;
 	void *arg;
 	uint64_t left; /* samples that are still to come */
 	int code;      /* what @fn returned */
 	bool ended;    /* by the guard */
 };
+
+static int compare_late(const void *a, const void *b)
+{
+	const struct profile_sample *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->ts > y->ts) - (x->ts < y->ts);
+}
+
+static int late_init(const struct profile *p, struct late *l)
+{
+	if (!p->n_late)
+		return 0;
+	l->waits = calloc(p->n_late, sizeof(*l->waits));
+	l->next = calloc(p->n_threads, sizeof(*l->next));
+	l->last = calloc(p->n_threads, sizeof(*l->last));
+	if (!l->waits || !l->next || !l->last)
+		return -ENOMEM;
+	l->n = p->n_late;
+	memcpy(l->waits, p->late, l->n * sizeof(*l->waits));
+	qsort(l->waits, l->n, sizeof(*l->waits), compare_late);
+	for (size_t i = l->n; i--;)
+		l->next[l->waits[i].thread] = (uint32_t)i;
+	return 0;
+}
+
+static void late_deinit(struct late *l)
+{
+	free(l->waits);
+	free(l->next);
+	free(l->last);
+}
+
+/* The next late wait of the thread of @s, if it was before @s; NULL if there is none. */
+static const struct profile_sample *next_late(const struct late *l, const struct profile_sample *s)
+{
+	const uint32_t i = l->next[s->thread];
+
+	return i < l->n && l->waits[i].thread == s->thread && l->waits[i].ts < s->ts ? &l->waits[i]
+										     : NULL;
+}
+
+/* @s is the next one in the file. */
+static int pass_on(struct guard *g, const struct profile_sample *s)
+{
+	struct late *l = &g->late;
+	const struct profile_sample *wait;
+	int r = 0;
+
+	if (!l->n)
+		return g->fn(g->arg, s);
+	/* As profile_note_late() found them, in the same order. */
+	if (l->met < l->n && s->ts < l->last[s->thread] &&
+	    profile_stack_waits(g->profile, s->stack)) {
+		l->met++;
+		return 0;
+	}
+	while (!r && (wait = next_late(l, s))) {
+		l->next[s->thread]++;
+		r = g->fn(g->arg, wait);
+	}
+	if (s->ts > l->last[s->thread])
+		l->last[s->thread] = s->ts;
+	return r ? r : g->fn(g->arg, s);
+}
 
 static int take(void *arg, const struct profile_sample *s)
 {
@@ -28,7 +106,7 @@ static int take(void *arg, const struct profile_sample *s)
 	if (g->ended)
 		return -ECANCELED;
 	g->left--;
-	g->code = g->fn(g->arg, s);
+	g->code = pass_on(g, s);
 	return g->code ? -ECANCELED : 0;
 }
 
@@ -73,11 +151,14 @@ static int each_sample(const struct profile *p, const struct replay *from, bool 
 			g.left += p->aggregates[i].samples;
 	if (all)
 		g.left = p->n_in_time;
-	if (!p->n_kept)
-		return g.left ? read_again(&g, from, all, err) : 0;
+	if (!all && late_init(p, &g.late))
+		r = err_oom(err);
+	if (!r && !p->n_kept && g.left)
+		r = read_again(&g, from, all, err);
 	for (size_t i = 0; i < p->n_kept && !r; i++)
 		if (all || p->samples[i].event == p->event)
-			r = fn(arg, &p->samples[i]);
+			r = pass_on(&g, &p->samples[i]);
+	late_deinit(&g.late);
 	return r;
 }
 

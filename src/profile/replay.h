@@ -21,9 +21,10 @@ struct replay {
 };
 
 /*
- * Call @fn with each selected sample of the event of @p, in the order of the file: that of time in
- * each thread, and nearly that of time in all. @p has kept its samples, or @from is what it was
- * read from, with read_again.
+ * Call @fn with each selected sample of the event of @p, in the order of the file, which is nearly
+ * that of time, but for waits that are behind a later sample of their thread: these come where they
+ * belong, so that the order of each thread is that of time (profile.late). @p has kept its samples,
+ * or @from is what it was read from, with read_again.
  *
  * Returns 0; what @fn returned, which must have filled @err; what profile_read() returns; -ESTALE
  * if the file is no longer what was read.
@@ -31,7 +32,7 @@ struct replay {
 int profile_each_sample(const struct profile *p, const struct replay *from, sample_fn *fn,
 			void *arg, struct err *err);
 
-/* The same with the samples of all events, unless @from selects one. */
+/* The same with the samples of all events, unless @from selects one, in the order of the file. */
 int profile_each_of_all(const struct profile *p, const struct replay *from, sample_fn *fn,
 			void *arg, struct err *err);
 

@@ -193,6 +193,47 @@ Test(chrome, times_of_a_thread_do_not_go_back)
 	json_decref(root);
 }
 
+/* That of a thread of which the kernel tells late that it was on a CPU again: as if it had told at
+ * once. */
+Test(chrome, waits_behind_later_ticks)
+{
+	static const struct {
+		uint32_t end, length; /* ms */
+	} order[] = { { 20, 0 }, { 30, 0 }, { 40, 0 }, { 24, 2 }, { 33, 1 }, { 50, 0 } };
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 43, "worker 1");
+	uint32_t other = builder_thread(&b, builder_process(&b, 44, "puma"), 44, "worker 2");
+	uint32_t stack = builder_path(&b, "a");
+	uint32_t wait = builder_reason(&b, stack, REASON_WAIT_NETWORK);
+	json_t *root;
+
+	builder_states(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		const uint64_t ns = (order[i].length ? order[i].length : 10) * 1000000ull;
+
+		b.now = BUILDER_START + order[i].end * 1000000ull - ns;
+		builder_state(&b, thread, order[i].length ? wait : stack,
+			      order[i].length ? BUILDER_WAIT : BUILDER_CPU, ns, 0);
+	}
+	/* It is no later than what another thread has. */
+	b.now = BUILDER_START + 2000000;
+	builder_state(&b, other, wait, BUILDER_WAIT, 3000000, 0);
+	root = export_all_time(NULL);
+	expect(root, "traceEvents", 4,
+	       "{\"ph\":\"X\",\"cat\":\"wait\",\"name\":\"waits for the network\",\"pid\":42,"
+	       "\"tid\":43,\"ts\":22000.0,\"dur\":2000.0,\"args\":{\"state\":\"network\"}}");
+	expect(root, "traceEvents", 5,
+	       "{\"ph\":\"X\",\"cat\":\"wait\",\"name\":\"waits for the network\",\"pid\":42,"
+	       "\"tid\":43,\"ts\":32000.0,\"dur\":1000.0,\"args\":{\"state\":\"network\"}}");
+	expect(root, "traceEvents", 6,
+	       "{\"ph\":\"X\",\"cat\":\"wait\",\"name\":\"waits for the network\",\"pid\":44,"
+	       "\"tid\":44,\"ts\":2000.0,\"dur\":3000.0,\"args\":{\"state\":\"network\"}}");
+	expect(root, "traceEvents", 7, "nothing");
+	expect_samples(root, "10000 1 10000000; 22000 2 2000000; 24000 1 10000000; "
+			     "32000 2 1000000; 33000 1 10000000; 40000 1 10000000; "
+			     "2000 2 3000000; 50000 0 0; 5000 0 0; ");
+	json_decref(root);
+}
+
 /*
  * Two requests, of which one has a wait. A wait that is said to be longer than the time since the
  * thread's sample before begins there, since spans must nest.

@@ -114,7 +114,7 @@ Test(request_spans, waits_that_overlap_ticks)
 	add(20, 0, first);
 	add(18, 1, 0);
 	add(29, 12, second);
-	expect("15-20 20-29 ");
+	expect("18-20 20-29 ");
 }
 
 Test(request_spans, begins_with_the_recording)

@@ -52,6 +52,32 @@ function checkMaps(got, expected, what) {
 			check(false, `${what}: ${short(key)} is not expected`);
 }
 
+// Samples in the order of the recording, but for waits that are behind a later sample of their thread: these are where they
+// belong, before the first such one.
+function inThreadOrder(samples) {
+	const latest = new Map(), late = new Map();
+
+	for (const s of samples) {
+		const last = latest.get(s.thread) ?? 0;
+
+		if (s.ts_ns < last && s.frames[0]?.kind === 'wait')
+			late.set(s.thread, [...late.get(s.thread) ?? [], s]);
+		latest.set(s.thread, Math.max(last, s.ts_ns));
+	}
+	const left = new Map([...late].map(([thread, waits]) => [thread, [...waits].sort((a, b) => a.ts_ns - b.ts_ns)]));
+	const all = new Set([...late.values()].flat());
+
+	return samples.flatMap(s => {
+		const before = [];
+
+		if (all.has(s))
+			return before;
+		while (left.get(s.thread)?.[0]?.ts_ns < s.ts_ns)
+			before.push(left.get(s.thread).shift());
+		return [...before, s];
+	});
+}
+
 // A recording as `rbpf export -f json` has it, with frames and samples as the exports show them.
 class Recording {
 	constructor(file) {
@@ -73,7 +99,7 @@ class Recording {
 	// The same recording with the samples of one event.
 	of(event) {
 		const names = event === 'wall' ? ['cpu', 'wait'] : [event];
-		const samples = this.allSamples.filter(s => names.includes(this.events[s.event ?? 0]));
+		const samples = inThreadOrder(this.allSamples.filter(s => names.includes(this.events[s.event ?? 0])));
 
 		return Object.assign(Object.create(Recording.prototype), this, { samples, event });
 	}
@@ -203,7 +229,7 @@ function checkReport(recording, event) {
 		put(got, JSON.stringify([r.kind, r.label, r.path, r.line]),
 			[r.samples, r.total_samples, r.self_ns, r.total_ns].join());
 	const sums = recording.of(event).sums(f => JSON.stringify([f.kind, f.label, f.kind === 'cfunc' ? '' : f.path,
-		f.funcLine, f.kind === 'cfunc' ? '' : f.file]),
+		f.funcLine, f.kind === 'cfunc' ? '' : f.file || recording.modules[f.module]?.path]),
 	// The time of a wait is the method's that waits.
 	{ own: frames => frames.find(f => f.kind !== 'wait') ?? frames.at(-1) });
 	for (const [key, s] of sums)

@@ -99,6 +99,7 @@ static void build_states(struct profile_builder *b)
 	uint32_t threads[2], outer = builder_path(b, "<main>|Server#run");
 	uint32_t method = builder_stack(
 		b, outer, builder_frame(b, FRAME_RUBY, "Order#total", "/app/order.rb", 9, 4));
+	uint64_t now;
 
 	builder_states(b);
 	for (uint32_t i = 0; i < ARRAY_SIZE(threads); i++)
@@ -118,6 +119,16 @@ static void build_states(struct profile_builder *b)
 				      BUILDER_WAIT, 1000 * (i + 1) * (k + 1) + 1, request);
 			builder_state(b, thread, stack, BUILDER_GVL, 100 + k, request);
 		}
+		if (i % 7 != 4)
+			continue;
+		/* Two that were told late, both from within the period of the last tick. */
+		now = b->now;
+		for (uint32_t k = 0; k < 2; k++) {
+			b->now = now - BUILDER_PERIOD + k * 3000000;
+			builder_state(b, thread, builder_reason(b, stack, reasons[k]), BUILDER_WAIT,
+				      2000000, request);
+		}
+		b->now = now;
 	}
 }
 
