@@ -133,20 +133,6 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 			"the events)",
 	},
 	{
-		.name = "blocker",
-		.type = OPTION_FLAG,
-		FILTER(blocker),
-		.help = "show who made others wait for the GVL, a Mutex or a Monitor, by how long "
-			"they did (the same as --event caused)",
-	},
-	{
-		.name = "waker",
-		.type = OPTION_FLAG,
-		FILTER(waker),
-		.help = "show who ended the waits of others, by how long they were (the same as "
-			"--event wakeup; of recordings made with --waker)",
-	},
-	{
 		.name = "state",
 		.type = OPTION_STRING,
 		FILTER(state),
@@ -154,8 +140,7 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "show time of threads in these states only: user, system, wait-cpu, gvl, "
 			"lock, fault, disk, network, pipe, timer, child, stopped, other, idle; "
 			"wait "
-			"is all but the first two (of recordings made with --mode states); with "
-			"--waker: those that ended waits for these",
+			"is all but the first two (of recordings made with --mode states)",
 	},
 	{
 		.name = "from",
@@ -174,6 +159,22 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "drop samples after this time: 12s, 5m since the start of the recording, "
 			"or "
 			"12:00:05 by the clock",
+	},
+	/* Those of the time of others: N_FILTER_OF_OTHERS. */
+	{
+		.name = "blocker",
+		.type = OPTION_FLAG,
+		FILTER(blocker),
+		.help = "show who made others wait for the GVL, a Mutex or a Monitor, by how long "
+			"they did (the same as --event caused)",
+	},
+	{
+		.name = "waker",
+		.type = OPTION_FLAG,
+		FILTER(waker),
+		.help = "show who ended the waits of others, by how long they were (the same as "
+			"--event wakeup; of recordings made with --waker; --state then says what "
+			"the waits were for)",
 	},
 };
 

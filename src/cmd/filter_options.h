@@ -34,7 +34,8 @@ struct filter_options {
 		.stack = OPTION_UNSET                                                              \
 	}
 
-#define N_FILTER_OPTIONS 21
+#define N_FILTER_OPTIONS   21
+#define N_FILTER_OF_OTHERS 2 /* --blocker and --waker, the last ones */
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as @member. */

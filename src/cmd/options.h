@@ -81,6 +81,11 @@ struct option_group {
 	const char *title;
 	const struct option_spec *options;
 	size_t n;
+	/*
+	 * The last ones, which the command refuses, and says why: no help or completion offers
+	 * them.
+	 */
+	size_t n_refused;
 	size_t offset; /* of the group's struct in the command's */
 };
 

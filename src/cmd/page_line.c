@@ -63,6 +63,28 @@ const struct option_group page_option_group = {
 
 const struct option_group page_filter_group = FILTER_OPTION_GROUP(struct page_line, filter);
 
+const struct option_group page_own_time_group = {
+	.title = "Filters",
+	.options = filter_option_specs,
+	.n = N_FILTER_OPTIONS,
+	.n_refused = N_FILTER_OF_OTHERS,
+	.offset = offsetof(struct page_line, filter),
+};
+
+/* What --waker and --blocker show is not the time of threads, whatever the recording has. */
+static int refuse_others(const struct command *command, const struct filter_options *filter,
+			 struct err *err)
+{
+	const char *option = filter->waker ? "--waker" : "--blocker";
+
+	if (!filter->waker && !filter->blocker)
+		return 0;
+	err_set(err, -EINVAL, ERR_USAGE, "%s shows what threads did themselves: not with %s",
+		command->name, option);
+	err_hint(err, "'rbpf heatmap %s' and 'rbpf flame %s' show that", option, option);
+	return -EINVAL;
+}
+
 static void add_word(const char *word, struct buf *out)
 {
 	buf_add(out, word, strlen(word) + 1);
@@ -131,8 +153,11 @@ static int make_page(const struct command *command, bool wall, page_renderer *re
 	if (cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("HTML", hint, err);
 	add_filters(&line->filter, &filters);
-	r = buf_failed(&filters) ? err_oom(err)
-				 : cmd_filter(&line->filter, STACK_MIXED, filter, err);
+	r = buf_failed(&filters) ? err_oom(err) : 0;
+	if (!r && wall)
+		r = refuse_others(command, &line->filter, err);
+	if (!r)
+		r = cmd_filter(&line->filter, STACK_MIXED, filter, err);
 	if (!r && filter->stack == STACK_BOTH)
 		r = err_set(err, -EINVAL, ERR_USAGE,
 			    "--stack both works with flame and report only");

@@ -34,6 +34,7 @@ struct page_line {
 extern const struct option_spec page_option_specs[N_PAGE_OPTIONS];
 extern const struct option_group page_option_group;
 extern const struct option_group page_filter_group;
+extern const struct option_group page_own_time_group; /* the same but for events of others */
 
 /* Append the page of @p to @out: timeline_render(), heatmap_render(). */
 typedef int page_renderer(const struct profile *p, const struct page_options *opts, struct buf *out,
@@ -41,7 +42,7 @@ typedef int page_renderer(const struct profile *p, const struct page_options *op
 
 /*
  * Parse the command line of @command, read the recording, render it and write the page.
- * @wall: struct read_options.
+ * @wall: struct read_options; it shows what threads did themselves, and nothing else.
  */
 int cmd_page(const struct command *command, bool wall, page_renderer *render,
 	     struct cmd_context *ctx, int argc, char **argv, struct err *err);

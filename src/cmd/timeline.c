@@ -11,7 +11,7 @@ static int timeline_main(struct cmd_context *ctx, int argc, char **argv, struct 
 
 static const char *const usages[] = { "[OPTION...] [FILE] > page.html", NULL };
 
-static const struct option_group *const groups[] = { &page_option_group, &page_filter_group };
+static const struct option_group *const groups[] = { &page_option_group, &page_own_time_group };
 
 static const struct command_example examples[] = {
 	{ "rbpf timeline > page.html", "what the threads of rbpf.data did when" },

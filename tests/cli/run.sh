@@ -1383,6 +1383,28 @@ if begin "timeline and heatmap: options change the page"; then
 fi
 refuse "--rows must be between 1 and 1000, got 0" heatmap --rows 0 full.data
 refuse "--max-size*" timeline --max-size 1K full.data
+refuse "timeline shows what threads did themselves: not with --waker" timeline --waker full.data
+refuse "timeline shows what threads did themselves: not with --blocker" timeline --blocker nothing.data
+if begin "timeline: what it refuses is not offered"; then
+	for args in "timeline --help" "help timeline" "completion bash" "completion zsh" "completion fish" "__options"; do
+		# shellcheck disable=SC2086 # words
+		run $args
+		# Of fish and of the table each line is of one option, of bash each is of one command, of zsh a case is.
+		case $args in
+		*zsh) sed -n '/^\t*timeline)/,/;;/p' "$out" > offered.txt ;;
+		*) grep -e timeline -e '^      --' "$out" > offered.txt ;;
+		esac
+		if ! grep -q -e '--event' -e '-l event' offered.txt; then
+			not_ok "$args: no --event"
+		elif grep -q -e waker -e blocker offered.txt; then
+			not_ok "$args offers it"
+		else
+			expect 0 ""
+		fi
+	done
+	run heatmap --help
+	if grep -q -e '--waker' "$out"; then expect 0 ""; else not_ok "heatmap shows it"; fi
+fi
 refuse "invalid address 'here' for --listen" serve --listen here full.data
 refuse "the port of --listen: 65536 is out of range (0 to 65535)" serve --listen 127.0.0.1:65536 full.data
 refuse "a recording and processes to watch exclude each other" serve -p 1 full.data
