@@ -347,33 +347,45 @@ int cmd_refuse_event(const struct filter_options *opts, const char *what, const 
 }
 
 /*
+ * Wakeups are told apart by the waits that they ended when they are read: what @f asks for of
+ * states is taken out of it.
+ */
+static int take_ended(struct view_filter *f, struct err *err)
+{
+	const uint32_t never = 1u << STATE_USER | 1u << STATE_SYSTEM | 1u << STATE_WAIT_CPU;
+	uint32_t states = f->states ? f->states : UINT32_MAX;
+
+	if (f->expr)
+		states &= view_expr_take_states(f->expr);
+	if (f->expr && view_expr_has(f->expr, EXPR_STATE)) {
+		err_set(err, -EINVAL, ERR_USAGE,
+			"--filter: of wakeups, 'state' can only be joined to all else by and");
+		err_hint(err, "'--waker --state gvl' shows who ended the waits for the GVL");
+		return -EINVAL;
+	}
+	f->ended = states & ~never & ((1u << STATES) - 1);
+	f->states = 0;
+	if (f->ended)
+		return 0;
+	err_set(err, -EINVAL, ERR_USAGE, "nobody ends waits of these states");
+	err_hint(err, "of wakeups, --state says what the wait was for that they ended: gvl, lock, "
+		      "network, ...; wait is all of these");
+	return -EINVAL;
+}
+
+/*
  * Samples of how long others waited have no state of their own; but a wakeup is selected by that of
  * the wait that it ended.
  */
 static int check_states(const struct filter_options *opts, struct view_filter *f, struct err *err)
 {
-	const uint32_t ended = f->states &
-			       ~(1u << STATE_USER | 1u << STATE_SYSTEM | 1u << STATE_WAIT_CPU);
 	const bool by_expr = f->expr && view_expr_has(f->expr, EXPR_STATE);
 
-	if (!f->event || event_is_of_own_time(f->event))
+	if (!f->event || event_is_of_own_time(f->event) || !(by_expr || f->states))
 		return 0;
-	if (by_expr)
-		return cmd_refuse_event(opts, "--filter with 'state'", f->event, err);
-	if (!f->states)
-		return 0;
-	if (strcmp(f->event, EVENT_WAKEUP) != 0)
-		return cmd_refuse_event(opts, "--state", f->event, err);
-	if (!ended) {
-		err_set(err, -EINVAL, ERR_USAGE, "--state %.100s: nobody ends that", opts->state);
-		err_hint(err,
-			 "of wakeups, --state says what the wait was for that they ended: gvl, "
-			 "lock, network, ...; wait is all of these");
-		return -EINVAL;
-	}
-	f->ended = ended;
-	f->states = 0;
-	return 0;
+	if (!strcmp(f->event, EVENT_WAKEUP))
+		return take_ended(f, err);
+	return cmd_refuse_event(opts, by_expr ? "--filter with 'state'" : "--state", f->event, err);
 }
 
 int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,

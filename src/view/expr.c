@@ -79,15 +79,58 @@ static uint64_t terms_in(const struct view_expr *e, uint32_t node)
 	}
 }
 
-static uint32_t fields_in(const struct view_expr *e)
+static uint32_t fields_below(const struct view_expr *e, uint32_t node)
 {
-	uint64_t terms = terms_in(e, (uint32_t)e->n - 1);
+	uint64_t terms = terms_in(e, node);
 	uint32_t fields = 0;
 
 	for (size_t i = 0; i < e->n_terms; i++)
 		if (terms >> i & 1)
 			fields |= 1u << e->terms[i].field;
 	return fields;
+}
+
+static uint32_t fields_in(const struct view_expr *e)
+{
+	return fields_below(e, (uint32_t)e->n - 1);
+}
+
+/* The states in which @node holds, whose terms are all of states. */
+static uint32_t states_of(const struct view_expr *e, uint32_t node)
+{
+	const struct expr_node *n = &e->nodes[node];
+
+	switch (n->kind) {
+	case EXPR_TERM:
+		return e->terms[n->left].states;
+	case EXPR_NOT:
+		return ~states_of(e, n->left);
+	case EXPR_AND:
+		return states_of(e, n->left) & states_of(e, n->right);
+	case EXPR_OR:
+		return states_of(e, n->left) | states_of(e, n->right);
+	default:
+		return UINT32_MAX;
+	}
+}
+
+static uint32_t take_states(struct view_expr *e, uint32_t node)
+{
+	struct expr_node *n = &e->nodes[node];
+	uint32_t states = UINT32_MAX;
+
+	if (fields_below(e, node) == 1u << EXPR_STATE) {
+		states = states_of(e, node);
+		n->kind = EXPR_TRUE;
+	} else if (n->kind == EXPR_AND) {
+		states = take_states(e, n->left) & take_states(e, n->right);
+	}
+	return states;
+}
+
+uint32_t view_expr_take_states(struct view_expr *e)
+{
+	return take_states(e, (uint32_t)e->n - 1);
 }
 
 bool view_expr_has(const struct view_expr *e, enum expr_field field)

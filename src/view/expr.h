@@ -107,6 +107,13 @@ static inline void view_expr_freep(struct view_expr **e)
  */
 bool view_expr_take_bound(struct view_expr *e, bool end, struct time_cut *ret);
 
+/*
+ * Take out of @e what must hold for the whole to hold and is of states alone: "(state = gvl or
+ * state = lock) and …". Returns the states in which that holds, 1 << enum thread_state; all bits if
+ * there was none. What is left may have terms of states.
+ */
+uint32_t view_expr_take_states(struct view_expr *e);
+
 /* Whether it has a term of @field that is evaluated. */
 bool view_expr_has(const struct view_expr *e, enum expr_field field);
 

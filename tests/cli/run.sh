@@ -490,8 +490,10 @@ for other in --waker --blocker "--event gvl-caused"; do
 done
 refuse "--by state and event wakeup exclude each other" report --by state --filter 'event = wakeup' full.data
 refuse "--state and --blocker exclude each other" report --state gvl --blocker full.data
-refuse "--state system,wait-cpu: nobody ends that" flame --state system,wait-cpu --waker full.data
-refuse "--filter with 'state' and --waker exclude each other" report --waker --filter 'state = gvl' full.data
+refuse "--filter with 'state' and --blocker exclude each other" report --blocker --filter 'state = gvl' full.data
+refuse "nobody ends waits of these states" flame --state system,wait-cpu --waker full.data
+refuse "nobody ends waits of these states" flame --state network --waker --filter 'state = gvl' full.data
+refuse "--filter: of wakeups, 'state' can only be joined to all else by and" report --waker --filter 'state = gvl or pid = 1' full.data
 refuse "--filter asks for event cpu, --waker for wakeup" report --waker --filter 'event = cpu' full.data
 if begin "from the start"; then
 	run report full.data

@@ -9,6 +9,7 @@
 #include "support/profile_builder.h"
 #include "view/expr.h"
 #include "view/filter.h"
+#include "view/state.h"
 
 static struct profile_builder b;
 
@@ -343,6 +344,33 @@ Test(expr, what_bounds_the_whole_is_taken_out)
 	cr_assert(view_expr_take_bound(e, false, &bound));
 	cr_expect_eq(bound.since_start_ns, 0);
 	cr_expect_not(view_expr_take_bound(e, true, &bound), "0 would be the end");
+}
+
+/* @left: whether there is anything else; @more: also of states. */
+static void expect_states(const char *text, uint32_t states, bool left, bool more)
+{
+	_cleanup_view_expr_ struct view_expr *e = NULL;
+
+	cr_assert_eq(view_expr_parse(text, "x", &e, NULL), 0, "%s", text);
+	cr_expect_eq(view_expr_take_states(e) & ((1u << STATES) - 1), states, "%s", text);
+	cr_expect_eq(!view_expr_is_empty(e), left, "%s", text);
+	cr_expect_eq(view_expr_has(e, EXPR_STATE), more, "%s", text);
+}
+
+Test(expr, what_is_of_states_alone_is_taken_out)
+{
+	const uint32_t all = (1u << STATES) - 1, gvl = 1u << STATE_GVL, lock = 1u << STATE_LOCK;
+
+	expect_states("pid = 1", all, true, false);
+	expect_states("state = gvl", gvl, false, false);
+	expect_states("state != gvl", all & ~gvl, false, false);
+	expect_states("pid = 1 and (state = gvl or state = lock)", gvl | lock, true, false);
+	expect_states("(pid = 1 and state = wait) and not (state = gvl and gc) and state != lock",
+		      all & ~(1u << STATE_USER | 1u << STATE_SYSTEM | lock), true, true);
+	expect_states("not (state = gvl or state = lock) and state != gvl", all & ~gvl & ~lock,
+		      false, false);
+	expect_states("state = gvl or pid = 1", all, true, true);
+	expect_states("not (state = gvl and pid = 1)", all, true, true);
 }
 
 Test(expr, a_profile_that_was_read_otherwise_is_refused)
