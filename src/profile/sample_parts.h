@@ -29,6 +29,12 @@ bool sample_part_before(const struct profile *p, struct profile_sample *s, uint6
 			struct profile_sample *before);
 
 /*
+ * Of a recording, which may be damaged: a wait that goes on has a sample about once a second, so
+ * one that is said to be longer than this is not divided further.
+ */
+#define SAMPLE_MAX_PARTS 64u
+
+/*
  * Call @fn for each part of @s in a second, counted from the start of the recording, of @max parts
  * at most: the last one is all the rest. Returns 0, or what @fn did if not 0.
  */

@@ -11,9 +11,6 @@
 #include "view/filter.h"
 #include "view/flat.h"
 
-/* A wait that goes on has a sample about once a second: a longer one is not divided further. */
-#define MAX_PARTS 64
-
 uint32_t second_of(const struct profile *p, const struct profile_sample *sample)
 {
 	uint64_t start = p->meta.start_monotonic_ns;
@@ -91,7 +88,7 @@ static int add_sample(void *arg, const struct profile_sample *sample)
 {
 	const struct seconds *to = arg;
 
-	return sample_parts_by_second(to->profile, *sample, MAX_PARTS, add_to_second, arg);
+	return sample_parts_by_second(to->profile, *sample, SAMPLE_MAX_PARTS, add_to_second, arg);
 }
 
 int seconds_rows(const struct profile *p, const struct replay *from,

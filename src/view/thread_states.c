@@ -9,8 +9,10 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "profile/profile.h"
+#include "profile/sample_parts.h"
 #include "view/expr.h"
 #include "view/filter.h"
+#include "view/seconds.h"
 
 /* All time that is not idle. */
 static uint64_t busy(const struct thread_states *t)
@@ -162,12 +164,6 @@ bool thread_states_differ(const struct thread_states *t)
 /* So many have rows, three days: what comes later is in the last one. */
 #define MAX_SECONDS (1u << 18)
 
-/*
- * A wait that goes on has a sample about once a second: one that is said to be longer than this is
- * not divided further.
- */
-#define MAX_PARTS   64
-
 /* The row of second @i, which is made with all those before it; NULL: no memory. */
 static struct thread_states *row_of(struct thread_states_table *t, size_t *cap, uint64_t i)
 {
@@ -180,29 +176,27 @@ static struct thread_states *row_of(struct thread_states_table *t, size_t *cap, 
 	return &t->v[i];
 }
 
-/*
- * Add @ns of @state that end @end ns after the start of the recording. What was before the start,
- * as part of the first tick may be, is in the first second.
- */
-static int add_to_seconds(struct thread_states_table *t, size_t *cap, unsigned int state,
-			  uint64_t end, uint64_t ns)
-{
-	for (int n = 1; ns; n++) {
-		struct thread_states *row = row_of(t, cap, end ? (end - 1) / NSEC_PER_SEC : 0);
-		uint64_t part;
+/* What is added up by second. */
+struct second_states {
+	const struct profile *profile;
+	const uint8_t *states; /* by stack (state.h) */
+	struct thread_states_table *t;
+	size_t cap;
+};
 
-		if (!row)
-			return -ENOMEM;
-		part = end - row->id * NSEC_PER_SEC;
-		if (part > ns || !row->id || n == MAX_PARTS)
-			part = ns;
-		profile_add(&row->ns[state & STATE_MASK], part);
-		profile_add(&row->sum_ns, part);
-		if (state & STATE_HELD)
-			profile_add(&row->held_ns, part);
-		end -= part;
-		ns -= part;
-	}
+/* @s is of one second, as view/seconds.h has them. */
+static int add_to_second(void *arg, const struct profile_sample *s)
+{
+	struct second_states *to = arg;
+	const unsigned int state = state_of(to->states, s->stack, s->flags & SAMPLE_KERNEL);
+	struct thread_states *row = row_of(to->t, &to->cap, second_of(to->profile, s));
+
+	if (!row)
+		return -ENOMEM;
+	profile_add(&row->ns[state & STATE_MASK], s->value);
+	profile_add(&row->sum_ns, s->value);
+	if (state & STATE_HELD)
+		profile_add(&row->held_ns, s->value);
 	return 0;
 }
 
@@ -220,19 +214,18 @@ int second_states_build(const struct profile *p, const struct view_filter *f,
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
 	_cleanup_free_ uint8_t *states = NULL;
-	const uint64_t start = p->meta.start_monotonic_ns;
-	size_t cap = 0;
+	struct second_states to = { .profile = p, .t = &t };
 
 	if (view_selection_new(p, f, &sel) || state_of_stacks(p, &states))
 		return -ENOMEM;
+	to.states = states;
 	for (size_t i = 0; i < p->n_kept; i++) {
 		const struct profile_sample *s = &p->samples[i];
 		const struct profile_aggregate alike = profile_aggregate_of(p, s);
 
 		if (s->event != p->event || !view_selected(sel, &alike))
 			continue;
-		if (add_to_seconds(&t, &cap, state_of(states, s->stack, s->flags & SAMPLE_KERNEL),
-				   s->ts > start ? s->ts - start : 0, s->value))
+		if (sample_parts_by_second(p, *s, SAMPLE_MAX_PARTS, add_to_second, &to))
 			return -ENOMEM;
 	}
 	if (f && f->from_ns)

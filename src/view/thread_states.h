@@ -75,8 +75,8 @@ bool thread_states_differ(const struct thread_states *t);
 
 /*
  * By second of the recording. @p has kept its samples, and is of EVENT_WALL. A wait is divided
- * among the seconds that it was in. CPU time is what was sampled. Returns 0 or -ENOMEM. @ret:
- * thread_states_deinit().
+ * among the seconds that it was in. CPU time is what was sampled in each. Returns 0 or -ENOMEM.
+ * @ret: thread_states_deinit().
  */
 int second_states_build(const struct profile *p, const struct view_filter *f,
 			struct thread_states_table *ret);

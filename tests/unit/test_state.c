@@ -197,7 +197,10 @@ static void expect_seconds(const char *want)
 	cr_expect_str_eq(buf_str(&got), want, "%s", buf_str(&got));
 }
 
-/* A wait is divided among the seconds that it was in, to the last nanosecond. */
+/*
+ * A wait is divided among the seconds that it was in, to the last nanosecond. A tick is of a
+ * moment, as in all views.
+ */
 Test(state, seconds)
 {
 	uint32_t bar = builder_path(&b, "<main>|Foo#bar"), disk, held;
@@ -208,11 +211,12 @@ Test(state, seconds)
 	held = builder_reason(&b, builder_reason(&b, bar, REASON_GVL_HELD), REASON_WAIT_DISK);
 	add_ending(bar, 5, 10); /* its first half was before the recording */
 	add_ending(disk, 1000, 300);
+	add_ending(bar, 1003, 10);
 	add_ending(disk, 3200, 1500);
 	add_ending(held, 4000, 100);
-	expect_seconds("0: 10 300 0 310\n1: 0 300 0 300\n2: 0 1000 0 1000\n3: 0 300 100 300\n");
+	expect_seconds("0: 10 300 0 310\n1: 10 300 0 310\n2: 0 1000 0 1000\n3: 0 300 100 300\n");
 	cr_assert_eq(second_states_build(&b.out.profile, NULL, &t), 0);
-	cr_expect_eq(t.all.sum_ns, all + (10 + 300 + 1500 + 100) * NSEC_PER_MSEC);
+	cr_expect_eq(t.all.sum_ns, all + (10 + 300 + 10 + 1500 + 100) * NSEC_PER_MSEC);
 	cr_expect_eq(t.all.ns[STATE_DISK], 24 + 1900 * NSEC_PER_MSEC);
 }
 
