@@ -81,6 +81,30 @@ int u64_map_set(struct u64_map *m, uint64_t key, uint32_t value)
 	return 0;
 }
 
+/*
+ * Those behind a slot that gets free move up, unless they are not behind where they belong: a
+ * search for them would end at the free slot.
+ */
+void u64_map_remove(struct u64_map *m, uint64_t key)
+{
+	struct u64_map_slot *slot = m->slots ? find_slot(m, key) : NULL;
+	size_t hole, at;
+
+	if (!slot || !slot->used)
+		return;
+	hole = (size_t)(slot - m->slots);
+	for (at = (hole + 1) & m->mask; m->slots[at].used; at = (at + 1) & m->mask) {
+		const size_t home = hash_mix(m->slots[at].key ^ m->seed) & m->mask;
+
+		if (((at - home) & m->mask) < ((at - hole) & m->mask))
+			continue;
+		m->slots[hole] = m->slots[at];
+		hole = at;
+	}
+	m->slots[hole] = (struct u64_map_slot) { 0 };
+	m->count--;
+}
+
 size_t u64_map_bytes(const struct u64_map *m)
 {
 	return n_slots(m) * sizeof(*m->slots);

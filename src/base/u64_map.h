@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * 64-bit numbers, such as addresses and fingerprints, to 32-bit ones. To find one takes one access
- * to memory that is far away, where an intern (intern.h) takes three. Nothing is removed but all at
- * once. Not thread-safe.
+ * to memory that is far away, where an intern (intern.h) takes three. Not thread-safe.
  */
 #ifndef RBPF_BASE_U64_MAP_H
 #define RBPF_BASE_U64_MAP_H
@@ -36,6 +35,9 @@ bool u64_map_get(const struct u64_map *m, uint64_t key, uint32_t *ret);
 
 /* Let @key stand for @value from now on. Returns 0 or -ENOMEM, and then nothing has changed. */
 int u64_map_set(struct u64_map *m, uint64_t key, uint32_t value);
+
+/* Let @key, which may be unknown, stand for nothing. Its room is for others; none is given back. */
+void u64_map_remove(struct u64_map *m, uint64_t key);
 
 /* Bytes of memory that it takes. */
 size_t u64_map_bytes(const struct u64_map *m);

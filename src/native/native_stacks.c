@@ -62,7 +62,7 @@ struct native {
 	struct users users;	     /* whose maps took how long */
 	uint64_t map_reads_deferred; /* that were due */
 	uint64_t codes;		     /* how often the code of a process has become another */
-	struct recorded *recorded;   /* by name */
+	struct recorded *recorded;   /* by name, from the first that there is; owned */
 	size_t cap_recorded;
 };
 
@@ -130,6 +130,13 @@ void native_free(struct native *n)
 	free(n);
 }
 
+static void drop_recorded(struct native *n)
+{
+	free(n->recorded);
+	n->recorded = NULL;
+	n->cap_recorded = 0;
+}
+
 int native_forget(struct native *n)
 {
 	struct native_names *names;
@@ -140,10 +147,19 @@ int native_forget(struct native *n)
 		return r;
 	native_names_free(n->names);
 	n->names = names;
-	free(n->recorded);
-	n->recorded = NULL;
-	n->cap_recorded = 0;
+	drop_recorded(n);
 	return 0;
+}
+
+size_t native_names_memory(const struct native *n)
+{
+	return native_names_bytes(n->names) + n->cap_recorded * sizeof(*n->recorded);
+}
+
+void native_renew_names(struct native *n)
+{
+	native_names_renew(n->names);
+	drop_recorded(n);
 }
 
 void native_tick(struct native *n)
@@ -578,13 +594,14 @@ void native_forget_ids(struct native *n)
 
 int native_frame_id(struct native *n, struct sink *out, uint32_t name, bool internal, uint32_t *ret)
 {
+	const size_t at = name - native_names_first(n->names);
 	uint32_t *id;
 	int r;
 
-	r = array_reserve(n->recorded, n->cap_recorded, name + 1);
+	r = array_reserve(n->recorded, n->cap_recorded, at + 1);
 	if (r)
 		return r;
-	id = &n->recorded[name].frame[internal];
+	id = &n->recorded[at].frame[internal];
 	if (!*id) {
 		r = record_frame(out, native_names_get(n->names, name), internal, ret);
 		if (r)

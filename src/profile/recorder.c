@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/utf8.h"
 #include "profile/defined.h"
+#include "profile/live_threads.h"
 #include "profile/meta.h"
 #include "profile/reason.h"
 #include "profile/record_writer.h"
@@ -27,11 +28,6 @@
 
 /* Spans are over soon, and do not come back: so many are known. One that does is defined again. */
 #define SPANS_KEPT 65536
-
-/* What was said of the samples of a thread last; 0: none. */
-struct thread_said {
-	uint32_t request, span;
-};
 
 struct recorder {
 	struct sink sink;
@@ -44,10 +40,9 @@ struct recorder {
 	struct defined_stacks stacks;
 	uint32_t n_processes;
 	uint32_t n_threads;
-	uint32_t *request_threads; /* by request, [0] for none: its thread; owned */
-	size_t n_requests, cap_requests;
-	struct thread_said *said; /* by thread; owned */
-	size_t cap_said;
+	struct live_threads threads;
+	uint32_t *request_threads; /* by request % RECORDER_REQUESTS_KEPT: its thread; owned */
+	size_t n_requests, cap_requests; /* n_requests: with 0, which is none */
 	uint32_t n_events;
 	bool has_events;  /* samples say of which event they are */
 	struct buf clean; /* scratch: a sanitised string */
@@ -161,7 +156,7 @@ static int add_process(struct sink *sink, const struct profile_process *def, uin
 	put_process(&r, def);
 	err = record_end(&rec->out, &r);
 	if (!err && rec->has_heat)
-		err = source_heat_process(&rec->heat, def->pid, def->start_ticks);
+		err = source_heat_process(&rec->heat, rec->n_processes, def->pid, def->start_ticks);
 	if (err)
 		return err;
 	*ret = rec->n_processes++;
@@ -210,17 +205,17 @@ static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_
 		return -EINVAL;
 	if (rec->n_threads >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
-	if (array_reserve(rec->said, rec->cap_said, (size_t)rec->n_threads + 1))
-		return -ENOMEM;
-	rec->said[rec->n_threads] = (struct thread_said) { 0 };
+	err = live_threads_add(&rec->threads, rec->n_threads, process);
+	if (err)
+		return err;
 	record_put(&r, process);
 	record_put(&r, tid);
 	record_put(&r, name);
 	err = record_end(&rec->out, &r);
-	if (!err && rec->has_heat)
-		err = source_heat_thread(&rec->heat, process);
-	if (err)
+	if (err) {
+		live_threads_remove(&rec->threads, rec->n_threads);
 		return err;
+	}
 	*ret = rec->n_threads++;
 	return 0;
 }
@@ -348,7 +343,8 @@ static int add_request(struct sink *sink, uint32_t thread, const struct profile_
 		return -EINVAL;
 	if (n >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
-	if (array_reserve(rec->request_threads, rec->cap_requests, n + 1))
+	if (n < RECORDER_REQUESTS_KEPT &&
+	    array_reserve(rec->request_threads, rec->cap_requests, n + 1))
 		return -ENOMEM;
 	record_put(&r, thread);
 	record_put(&r, kind->framework);
@@ -356,7 +352,7 @@ static int add_request(struct sink *sink, uint32_t thread, const struct profile_
 	err = record_end(&rec->out, &r);
 	if (err)
 		return err;
-	rec->request_threads[n] = thread;
+	rec->request_threads[n % RECORDER_REQUESTS_KEPT] = thread;
 	rec->n_requests = n + 1;
 	*ret = (uint32_t)n;
 	return 0;
@@ -412,22 +408,22 @@ static uint32_t file_of(const struct recorder *rec, uint32_t node)
 	return frame && frame->kind == FRAME_RUBY ? frame->file : PROFILE_NONE;
 }
 
-static int heat_source(struct recorder *rec, uint32_t thread, uint32_t file, bool hot)
+static int heat_source(struct recorder *rec, uint32_t process, uint32_t file, bool hot)
 {
 	const char *path;
 	size_t len;
 
-	if (source_heat_again(&rec->heat, thread, file, hot))
+	if (source_heat_again(&rec->heat, process, file, hot))
 		return 0;
 	path = defined_get(&rec->strings, file, &len);
-	return path ? source_heat_add(&rec->heat, thread, file, path, len, hot) : 0;
+	return path ? source_heat_add(&rec->heat, process, file, path, len, hot) : 0;
 }
 
 /*
  * The innermost Ruby frame says which file is hot. Files of its callers have samples, too: they are
  * told once for each stack and process, up to a stack of which that was done.
  */
-static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
+static int heat_sources(struct recorder *rec, uint32_t process, uint32_t stack)
 {
 	uint32_t node = defined_stacks_node(&rec->stacks, stack);
 	bool hot = true;
@@ -436,11 +432,11 @@ static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
 	if (source_heat_stacks(&rec->heat, rec->stacks.tree.n_nodes))
 		return -ENOMEM;
 	for (; !r && node; node = rec->stacks.tree.nodes[node].parent) {
-		bool is_new = source_heat_first(&rec->heat, thread, node);
+		bool is_new = source_heat_first(&rec->heat, process, node);
 		uint32_t file = is_new || hot ? file_of(rec, node) : PROFILE_NONE;
 
 		if (file != PROFILE_NONE) {
-			r = heat_source(rec, thread, file, hot);
+			r = heat_source(rec, process, file, hot);
 			hot = false;
 		}
 		if (!is_new && !hot)
@@ -449,28 +445,39 @@ static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
 	return r;
 }
 
+/* Whether @request is one of @thread, as far as that is remembered. */
+static bool request_ok(const struct recorder *rec, const struct live_thread *thread,
+		       uint32_t request)
+{
+	if (!request || request == thread->request)
+		return true;
+	return request < rec->n_requests && rec->n_requests - request <= RECORDER_REQUESTS_KEPT &&
+	       rec->request_threads[request % RECORDER_REQUESTS_KEPT] == thread->id;
+}
+
 static int add_sample(struct sink *sink, const struct profile_sample *sample)
 {
 	struct recorder *rec = of(sink);
+	struct live_thread *thread;
 	struct record r;
 	int err;
 
 	if (failed(rec))
 		return failed(rec);
-	if (sample->thread >= rec->n_threads || sample->stack >= defined_stacks_end(&rec->stacks) ||
+	thread = live_threads_find(&rec->threads, sample->thread);
+	if (!thread || sample->stack >= defined_stacks_end(&rec->stacks) ||
 	    sample->event >= rec->n_events || sample->span >= defined_end(&rec->spans) ||
-	    (sample->request && (sample->request >= rec->n_requests ||
-				 rec->request_threads[sample->request] != sample->thread)))
+	    !request_ok(rec, thread, sample->request))
 		return -EINVAL;
 	err = record_writer_sample(&rec->out, sample->ts);
 	if (!err)
-		err = switch_id(rec, RBPF_FILE_REC_THREAD_REQUEST, sample->thread,
-				&rec->said[sample->thread].request, sample->request);
+		err = switch_id(rec, RBPF_FILE_REC_THREAD_REQUEST, sample->thread, &thread->request,
+				sample->request);
 	if (!err)
-		err = switch_id(rec, RBPF_FILE_REC_THREAD_SPAN, sample->thread,
-				&rec->said[sample->thread].span, sample->span);
+		err = switch_id(rec, RBPF_FILE_REC_THREAD_SPAN, sample->thread, &thread->span,
+				sample->span);
 	if (!err && rec->has_heat)
-		err = heat_sources(rec, sample->thread, sample->stack);
+		err = heat_sources(rec, thread->process, sample->stack);
 	if (err)
 		return err;
 	r.bytes[0] = RBPF_FILE_REC_SAMPLE;
@@ -522,7 +529,7 @@ uint64_t recorder_bytes(const struct recorder *rec)
 
 /* ---- source files ---- */
 
-const struct source_heat *recorder_source_heat(const struct recorder *rec)
+struct source_heat *recorder_source_heat(struct recorder *rec)
 {
 	return rec->has_heat ? &rec->heat : NULL;
 }
@@ -571,6 +578,28 @@ static bool forget_stacks_beyond(struct sink *sink, size_t keep)
 	return true;
 }
 
+static void thread_gone(struct sink *sink, uint32_t thread)
+{
+	live_threads_remove(&of(sink)->threads, thread);
+}
+
+/* Its threads were told before, each for itself. */
+static void process_gone(struct sink *sink, uint32_t process)
+{
+	struct recorder *rec = of(sink);
+
+	if (rec->has_heat)
+		source_heat_ended(&rec->heat, process);
+}
+
+static size_t definition_bytes(const struct sink *sink)
+{
+	const struct recorder *rec = (const struct recorder *)sink;
+
+	return intern_bytes(&rec->strings.known) + intern_bytes(&rec->modules.known) +
+	       intern_bytes(&rec->frames.known);
+}
+
 static void forget(struct sink *sink)
 {
 	struct recorder *rec = of(sink);
@@ -603,6 +632,9 @@ static const struct sink_ops recorder_ops = {
 	.lost = add_lost,
 	.span = add_span,
 	.flush = flush,
+	.thread_gone = thread_gone,
+	.process_gone = process_gone,
+	.bytes = definition_bytes,
 	.forget = forget,
 	.forget_stacks = forget_stacks_beyond,
 	.error = sticky_error,
@@ -621,7 +653,7 @@ static void recorder_free(struct recorder *rec)
 		return;
 	record_writer_deinit(&rec->out);
 	free(rec->request_threads);
-	free(rec->said);
+	live_threads_deinit(&rec->threads);
 	buf_deinit(&rec->clean);
 	defined_deinit(&rec->strings);
 	defined_deinit(&rec->modules);

@@ -9,7 +9,8 @@
  *
  * The recorder remembers definitions (strings, frames, stacks, …) so that each is written once, and
  * no samples: memory grows with the variety of a program, not with time, and sink_forget() and
- * sink_forget_stacks() give it back. Not thread-safe.
+ * sink_forget_stacks() give it back. Of processes and threads it remembers those of which samples
+ * may still come: sink_process_gone(), sink_thread_gone(). Not thread-safe.
  *
  * Failures to write are sticky: the first is kept, later calls return it at once. The process must
  * ignore SIGPIPE, so that a reader of a pipe that goes away is one of them (-EPIPE).
@@ -26,6 +27,12 @@
 struct err;
 struct recorder;
 struct source_heat;
+
+/*
+ * Of so many requests, the newest, it is known which thread they are of. A sample of an older one
+ * is taken if the one before of its thread was of it, too.
+ */
+#define RECORDER_REQUESTS_KEPT 65536
 
 struct recorder_options {
 	const char *path;   /* "-" is stdout; or if it is NULL: */
@@ -64,10 +71,11 @@ int recorder_close(struct recorder *rec, const struct profile_totals *totals, st
 struct sink *recorder_sink(struct recorder *rec);
 
 /*
- * Which source files have samples, by process: of what the sink was given so far. NULL without
- * recorder_options.sources.
+ * Which source files have samples, by process: of what the sink was given so far. Whoever reads
+ * them looks at it often, for what is of processes that ended is only dropped by
+ * source_heat_collect(). NULL without recorder_options.sources.
  */
-const struct source_heat *recorder_source_heat(const struct recorder *rec);
+struct source_heat *recorder_source_heat(struct recorder *rec);
 
 /*
  * Keep the @len bytes of @text as those of the source file @path, as frames name it. Returns 0,

@@ -78,6 +78,23 @@ int sink_flush(struct sink *s)
 	return s->ops->flush ? s->ops->flush(s) : 0;
 }
 
+void sink_thread_gone(struct sink *s, uint32_t thread)
+{
+	if (s->ops->thread_gone)
+		s->ops->thread_gone(s, thread);
+}
+
+void sink_process_gone(struct sink *s, uint32_t process)
+{
+	if (s->ops->process_gone)
+		s->ops->process_gone(s, process);
+}
+
+size_t sink_bytes(const struct sink *s)
+{
+	return s->ops->bytes ? s->ops->bytes(s) : 0;
+}
+
 void sink_forget(struct sink *s)
 {
 	if (s->ops->forget)

@@ -19,7 +19,7 @@
 struct err;
 struct sink;
 
-/* Each is described at the function that calls it. The last five may be NULL. */
+/* Each is described at the function that calls it. Those from span on may be NULL. */
 struct sink_ops {
 	int (*string)(struct sink *s, const char *text, size_t len, uint32_t *ret);
 	int (*process)(struct sink *s, const struct profile_process *def, uint32_t *ret);
@@ -37,6 +37,9 @@ struct sink_ops {
 	int (*lost)(struct sink *s, const struct profile_lost *lost);
 	int (*span)(struct sink *s, const struct profile_span *span, uint32_t *ret);
 	int (*flush)(struct sink *s);
+	void (*thread_gone)(struct sink *s, uint32_t thread);
+	void (*process_gone)(struct sink *s, uint32_t process);
+	size_t (*bytes)(const struct sink *s);
 	void (*forget)(struct sink *s);
 	bool (*forget_stacks)(struct sink *s, size_t keep);
 	int (*error)(const struct sink *s, struct err *err);
@@ -85,6 +88,17 @@ int sink_lost(struct sink *s, const struct profile_lost *lost);
  * Write what has waited for a second; to be called a few times a second, also when nothing happens.
  */
 int sink_flush(struct sink *s);
+
+/*
+ * Nothing will be told of @thread any more, or of @process, all of whose threads are gone: what the
+ * sink needs to take samples of it may be forgotten. They stay what they are, and a process may
+ * still be the parent of one to come.
+ */
+void sink_thread_gone(struct sink *s, uint32_t thread);
+void sink_process_gone(struct sink *s, uint32_t process);
+
+/* Bytes of memory that sink_forget() would give back; 0: it would not give any back. */
+size_t sink_bytes(const struct sink *s);
 
 /*
  * Forget what was defined, if that gives memory back: what is defined again may get new ids. Those

@@ -7,33 +7,60 @@
 
 #include "base/array.h"
 
+#define FEW_ENDED 256u /* are not worth a collection */
+
 void source_heat_deinit(struct source_heat *h)
 {
 	free(h->processes);
-	free(h->threads);
 	free(h->seen);
-	free(h->samples);
+	free(h->files);
 	u64_map_deinit(&h->known);
-	intern_deinit(&h->files);
+	intern_deinit(&h->paths);
 	*h = (struct source_heat) { 0 };
 }
 
-int source_heat_process(struct source_heat *h, uint32_t pid, uint64_t start_ticks)
+/* ---- processes ---- */
+
+int source_heat_process(struct source_heat *h, uint32_t id, uint32_t pid, uint64_t start_ticks)
 {
 	if (array_reserve(h->processes, h->cap_processes, h->n_processes + 1))
 		return -ENOMEM;
 	h->processes[h->n_processes++] =
-		(struct source_heat_process) { .pid = pid, .start_ticks = start_ticks };
+		(struct source_heat_process) { .id = id, .pid = pid, .start_ticks = start_ticks };
 	return 0;
 }
 
-int source_heat_thread(struct source_heat *h, uint32_t process)
+static struct source_heat_process *find_process(const struct source_heat *h, uint32_t id)
 {
-	if (array_reserve(h->threads, h->cap_threads, h->n_threads + 1))
-		return -ENOMEM;
-	h->threads[h->n_threads++] = process;
-	return 0;
+	size_t low = 0, high = h->n_processes;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (h->processes[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < h->n_processes && h->processes[low].id == id ? &h->processes[low] : NULL;
 }
+
+const struct source_heat_process *source_heat_find(const struct source_heat *h, uint32_t id)
+{
+	return find_process(h, id);
+}
+
+void source_heat_ended(struct source_heat *h, uint32_t id)
+{
+	struct source_heat_process *p = find_process(h, id);
+
+	if (!p || p->ended)
+		return;
+	p->ended = true;
+	h->n_ended++;
+}
+
+/* ---- stacks ---- */
 
 int source_heat_stacks(struct source_heat *h, size_t n)
 {
@@ -54,31 +81,32 @@ void source_heat_forget(struct source_heat *h)
 	u64_map_deinit(&h->known);
 }
 
-bool source_heat_first(struct source_heat *h, uint32_t thread, uint32_t node)
+bool source_heat_first(struct source_heat *h, uint32_t process, uint32_t node)
 {
-	uint32_t process = h->threads[thread];
 	bool first = h->seen[node] != process + 1;
 
 	h->seen[node] = process + 1;
 	return first;
 }
 
-static uint64_t key_of(const struct source_heat *h, uint32_t thread, uint32_t id)
+/* ---- files ---- */
+
+static uint64_t key_of(uint32_t process, uint32_t id)
 {
-	return (uint64_t)h->threads[thread] << 32 | id;
+	return (uint64_t)process << 32 | id;
 }
 
-bool source_heat_again(struct source_heat *h, uint32_t thread, uint32_t id, bool hot)
+bool source_heat_again(struct source_heat *h, uint32_t process, uint32_t id, bool hot)
 {
 	uint32_t i;
 
-	if (!u64_map_get(&h->known, key_of(h, thread, id), &i))
+	if (!u64_map_get(&h->known, key_of(process, id), &i))
 		return false;
-	h->samples[i] += hot;
+	h->files[i].samples += hot;
 	return true;
 }
 
-int source_heat_add(struct source_heat *h, uint32_t thread, uint32_t id, const char *path,
+int source_heat_add(struct source_heat *h, uint32_t process, uint32_t id, const char *path,
 		    size_t len, bool hot)
 {
 	char key[sizeof(uint32_t) + SOURCE_HEAT_MAX_PATH];
@@ -87,25 +115,89 @@ int source_heat_add(struct source_heat *h, uint32_t thread, uint32_t id, const c
 
 	if (!len || len > SOURCE_HEAT_MAX_PATH)
 		return 0;
-	memcpy(key, &h->threads[thread], sizeof(uint32_t));
+	memcpy(key, &process, sizeof(uint32_t));
 	memcpy(key + sizeof(uint32_t), path, len);
 	len += sizeof(uint32_t);
-	if (intern_find(&h->files, key, len, &i)) {
-		if (h->files.count >= SOURCE_HEAT_MAX_FILES)
+	if (intern_find(&h->paths, key, len, &i)) {
+		if (h->paths.count >= SOURCE_HEAT_MAX_FILES)
 			return 0;
-		if (array_reserve(h->samples, h->cap_samples, h->files.count + 1) ||
-		    intern_add(&h->files, key, len, &i, &is_new))
+		if (array_reserve(h->files, h->cap_files, h->paths.count + 1) ||
+		    intern_add(&h->paths, key, len, &i, &is_new))
 			return -ENOMEM;
-		h->samples[i] = 0;
+		h->files[i] = (struct source_heat_file) { 0 };
 	}
-	h->samples[i] += hot;
-	return u64_map_set(&h->known, key_of(h, thread, id), i);
+	h->files[i].samples += hot;
+	return u64_map_set(&h->known, key_of(process, id), i);
 }
 
-const char *source_heat_file(const struct source_heat *h, uint32_t i, uint32_t *process)
+const char *source_heat_path(const struct source_heat *h, uint32_t i, uint32_t *process)
 {
-	const char *key = intern_get(&h->files, i, NULL);
+	const char *key = intern_get(&h->paths, i, NULL);
 
 	memcpy(process, key, sizeof(*process));
 	return key + sizeof(*process);
+}
+
+/* ---- collections ---- */
+
+bool source_heat_collection_due(const struct source_heat *h)
+{
+	return h->n_ended > FEW_ENDED + h->n_processes / 4;
+}
+
+/* Those that are kept go to @paths and, as they keep their order, to the front of h->files. */
+static int choose_files(struct source_heat *h, source_heat_keep_fn *keep, void *arg,
+			struct intern *paths)
+{
+	for (uint32_t i = 0, id; i < h->paths.count; i++) {
+		struct source_heat_process *p;
+		uint32_t process;
+		size_t len;
+		const char *key = intern_get(&h->paths, i, &len),
+			   *path = source_heat_path(h, i, &process);
+
+		p = find_process(h, process);
+		if (!p || (p->ended && (h->files[i].taken || !keep(arg, process, path))))
+			continue;
+		if (intern_add(paths, key, len, &id, NULL))
+			return -ENOMEM;
+		p->needed = true;
+	}
+	return 0;
+}
+
+static void move_files(struct source_heat *h, const struct intern *paths)
+{
+	uint32_t to = 0, id;
+
+	for (uint32_t i = 0; i < h->paths.count; i++) {
+		size_t len;
+		const char *key = intern_get(&h->paths, i, &len);
+
+		if (!intern_find(paths, key, len, &id))
+			h->files[to++] = h->files[i];
+	}
+}
+
+int source_heat_collect(struct source_heat *h, source_heat_keep_fn *keep, void *arg)
+{
+	struct intern paths = INTERN_INIT;
+	size_t i, n = 0;
+
+	for (i = 0; i < h->n_processes; i++)
+		h->processes[i].needed = !h->processes[i].ended;
+	if (choose_files(h, keep, arg, &paths)) {
+		intern_deinit(&paths);
+		return -ENOMEM;
+	}
+	move_files(h, &paths);
+	intern_deinit(&h->paths);
+	h->paths = paths;
+	for (i = 0; i < h->n_processes; i++)
+		if (h->processes[i].needed)
+			h->processes[n++] = h->processes[i];
+	h->n_processes = n;
+	h->n_ended = 0;
+	u64_map_deinit(&h->known); /* of the numbers before */
+	return 0;
 }

@@ -3,8 +3,9 @@
  * Which source files have samples, in which process, and how many: those whose innermost Ruby frame
  * is of the file. A file that is only further out in stacks has none, but is there.
  *
- * It takes what the recorder knows of stacks, processes and threads by the numbers of their order,
- * and reads no file. Not thread-safe.
+ * It takes what the recorder knows of stacks, processes and threads by their ids in the recording,
+ * and reads no file: whoever does marks those that it has taken. What is of a process that ended is
+ * kept until it has been taken, or never can be: source_heat_collect(). Not thread-safe.
  */
 #ifndef RBPF_PROFILE_SOURCE_HEAT_H
 #define RBPF_PROFILE_SOURCE_HEAT_H
@@ -20,29 +21,41 @@
 #define SOURCE_HEAT_MAX_PATH  4096u  /* bytes */
 
 struct source_heat_process {
+	uint32_t id; /* in the recording */
 	uint32_t pid;
 	uint64_t start_ticks; /* /proc/PID/stat field 22 */
+	bool ended;	      /* it gets no more files */
+	bool needed;	      /* scratch of source_heat_collect() */
+};
+
+struct source_heat_file {
+	uint64_t samples;
+	bool taken; /* it was read, or is not to be: by whoever reads them */
 };
 
 struct source_heat {
-	struct source_heat_process *processes; /* owned */
+	struct source_heat_process *processes; /* by id; owned */
 	size_t n_processes, cap_processes;
-	uint32_t *threads; /* the process of each; owned */
-	size_t n_threads, cap_threads;
+	size_t n_ended; /* of them, since the last collection */
 	uint32_t
 		*seen; /* by node of the tree of stacks: 1 + the process last seen with it; owned */
 	size_t n_seen, cap_seen;
 	struct u64_map known; /* files by their process and what the recording calls their path */
-	struct intern files;  /* the process in host order, then the path */
-	uint64_t *samples;    /* by id of files; owned */
-	size_t cap_samples;
+	struct intern paths;  /* of files: the process in host order, then the path */
+	struct source_heat_file *files; /* by id of paths; owned */
+	size_t cap_files;
 };
 
 void source_heat_deinit(struct source_heat *h);
 
-/* The next process or thread. Return 0 or -ENOMEM. */
-int source_heat_process(struct source_heat *h, uint32_t pid, uint64_t start_ticks);
-int source_heat_thread(struct source_heat *h, uint32_t process);
+/* A process begins, which has the highest id so far. Returns 0 or -ENOMEM. */
+int source_heat_process(struct source_heat *h, uint32_t id, uint32_t pid, uint64_t start_ticks);
+
+/* Process @id has ended. */
+void source_heat_ended(struct source_heat *h, uint32_t id);
+
+/* Process @id; NULL: it is not kept any more. */
+const struct source_heat_process *source_heat_find(const struct source_heat *h, uint32_t id);
 
 /* There are @n nodes of stacks now. Returns 0 or -ENOMEM. */
 int source_heat_stacks(struct source_heat *h, size_t n);
@@ -50,23 +63,31 @@ int source_heat_stacks(struct source_heat *h, size_t n);
 /* Nodes will be given to other stacks, and paths have other ids. */
 void source_heat_forget(struct source_heat *h);
 
-/*
- * Whether the process of @thread is another than the one that @node was seen with last, or the
- * first.
- */
-bool source_heat_first(struct source_heat *h, uint32_t thread, uint32_t node);
+/* Whether @process is another than the one that @node was seen with last, or the first. */
+bool source_heat_first(struct source_heat *h, uint32_t process, uint32_t node);
 
 /*
- * The process of @thread has code of the file @path, which is string @id of the recording; @hot:
- * and a sample. Returns 0 or -ENOMEM.
+ * @process has code of the file @path, which is string @id of the recording; @hot: and a sample.
+ * Returns 0 or -ENOMEM.
  */
-int source_heat_add(struct source_heat *h, uint32_t thread, uint32_t id, const char *path,
+int source_heat_add(struct source_heat *h, uint32_t process, uint32_t id, const char *path,
 		    size_t len, bool hot);
 
 /* The same of a file that was added before. False: it was not. */
-bool source_heat_again(struct source_heat *h, uint32_t thread, uint32_t id, bool hot);
+bool source_heat_again(struct source_heat *h, uint32_t process, uint32_t id, bool hot);
 
-/* File @i below h->files.count: its path, and of which process. */
-const char *source_heat_file(const struct source_heat *h, uint32_t i, uint32_t *process);
+/* File @i below h->paths.count: its path, and of which process. */
+const char *source_heat_path(const struct source_heat *h, uint32_t i, uint32_t *process);
+
+/* Whether enough processes have ended for a collection to be worth its time. */
+bool source_heat_collection_due(const struct source_heat *h);
+
+/*
+ * Drop the files of processes that have ended but for those that @keep says are still to be taken,
+ * and the processes that have no such. Files get other numbers. Returns 0, or -ENOMEM: nothing was
+ * dropped.
+ */
+typedef bool source_heat_keep_fn(void *arg, uint32_t process, const char *path);
+int source_heat_collect(struct source_heat *h, source_heat_keep_fn *keep, void *arg);
 
 #endif

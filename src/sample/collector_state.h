@@ -75,7 +75,9 @@ struct collector {
 	size_t held;	    /* bytes of held records: samples.c */
 	uint64_t unchecked; /* bytes of records since memory was last checked */
 	uint64_t forgot_ns; /* CLOCK_MONOTONIC: when names and stacks were dropped to free memory */
-	uint64_t forgot_stacks_ns; /* … and when the sink forgot many stacks */
+	uint64_t forgot_stacks_ns;   /* … and when the sink forgot many stacks */
+	struct names_age native_age; /* of the names of native frames … */
+	struct names_age told_age;   /* … and of what the sink was told */
 	bool memory_full; /* beyond memory_limit, though all that can be read again was dropped */
 	struct deferred *deferred; /* processes to look for a Ruby in; NULL: none; owned */
 	size_t n_followed;	   /* processes, ever */
@@ -183,6 +185,9 @@ int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime
  * Note the CPU time that each thread of process @pid (0: of all) has used: only later time counts.
  */
 int life_begin_account(struct collector *c, pid_t pid);
+
+/* Forget thread @t of @p: no record will name it any more. */
+void life_forget_thread(struct collector *c, struct tracked_process *p, struct tracked_thread *t);
 
 /* Records of the BPF programs. */
 int life_handle_thread(struct collector *c, const struct rbpf_ring_life *rec);

@@ -111,6 +111,13 @@ void forget_old_names(struct collector *c, uint64_t now)
 	struct tracked_process *p;
 
 	LIST_FOREACH(p, &c->table.list, link)
-		if (names_age_over(&p->names_age, names_bytes(p), now))
+		if (names_age_over(&p->names_age, names_bytes(p), NAMES_ROOM, now))
 			tracked_process_forget_names(p);
+	if (c->native &&
+	    names_age_over(&c->native_age, native_names_memory(c->native), NAMES_ROOM_ALL, now))
+		native_renew_names(c->native);
+	if (!names_age_over(&c->told_age, sink_bytes(c->sink), NAMES_ROOM_ALL, now))
+		return;
+	sink_forget(c->sink);
+	forget_pushed(c);
 }

@@ -23,7 +23,10 @@ void forget_over_limit(struct collector *c);
  */
 void forget_many_stacks(struct collector *c);
 
-/* Forget the names of processes that have too many old ones (names_age.h). */
+/*
+ * Forget the names of processes that have too many old ones (names_age.h), those of native frames,
+ * and what the sink was told, if they have.
+ */
 void forget_old_names(struct collector *c, uint64_t now);
 
 #endif

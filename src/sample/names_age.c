@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "sample/names_age.h"
 
-bool names_age_over(struct names_age *a, size_t bytes, uint64_t now)
+bool names_age_over(struct names_age *a, size_t bytes, size_t room, uint64_t now)
 {
 	if (!bytes) {
 		*a = (struct names_age) { 0 };
@@ -12,7 +12,7 @@ bool names_age_over(struct names_age *a, size_t bytes, uint64_t now)
 	if (now - a->since_ns <= NAMES_SETTLE_NS)
 		a->settled = bytes;
 	if (now - a->since_ns < NAMES_KEEP_NS ||
-	    bytes <= a->settled + a->settled / NAMES_GROWTH + NAMES_ROOM)
+	    bytes <= a->settled + a->settled / NAMES_GROWTH + room)
 		return false;
 	*a = (struct names_age) { 0 };
 	return true;

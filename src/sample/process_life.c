@@ -255,6 +255,10 @@ static int forget_process(struct collector *c, struct tracked_process *p)
 
 	clocks_remove(c, p);
 	process_requests_drop(p, c->engine);
+	while (!LIST_EMPTY(&p->thread_list))
+		life_forget_thread(c, p, LIST_FIRST(&p->thread_list));
+	if (p->id != PROFILE_NONE)
+		sink_process_gone(c->sink, p->id);
 	process_table_remove(&c->table, p);
 	return r;
 }
@@ -497,13 +501,13 @@ static int replace_main_thread(struct collector *c, struct tracked_process *p, p
 	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
 	if (r)
 		return r;
-	process_table_remove_thread(&c->table, p, t);
+	life_forget_thread(c, p, t);
 	r = process_table_thread(&c->table, p, tid, &t, &is_new);
 	if (r)
 		return r;
 	if (t->has_base || c->opts.system_wide)
 		r = life_account(c, t, runtime);
-	process_table_remove_thread(&c->table, p, t);
+	life_forget_thread(c, p, t);
 	if (!r)
 		r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
 	if (r)
@@ -621,7 +625,7 @@ static void sweep_threads(struct collector *c, struct tracked_process *p, uint64
 		if (!t->ended_ns || now <= t->ended_ns + ENDED_GRACE)
 			continue;
 		clocks_thread_ended(c, t);
-		process_table_remove_thread(&c->table, p, t);
+		life_forget_thread(c, p, t);
 	}
 }
 

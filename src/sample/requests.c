@@ -94,6 +94,8 @@ static int name_request(struct request_table *t, const struct request_rule *rule
 	request_rule_name(rule, resolved->klass, text, &name);
 	if (buf_failed(&name))
 		return -ENOMEM;
+	def->name = hash_bytes(buf_str(&name), name.len) ^
+		    hash_mix(hash_bytes(rule->framework, strlen(rule->framework)));
 	r = sink_string(out, rule->framework, strlen(rule->framework), &def->kind.framework);
 	return r ? r : sink_string(out, buf_str(&name), name.len, &def->kind.name);
 }
@@ -155,8 +157,7 @@ static bool goes_on(const struct tracked_thread *t, const struct request_definit
 
 	if (!t->request || def->object != now->object || def->klass != now->klass)
 		return false;
-	return !def->complete || !now->complete ||
-	       (def->kind.name == now->kind.name && def->kind.framework == now->kind.framework);
+	return !def->complete || !now->complete || def->name == now->name;
 }
 
 int request_table_of_sample(const struct request_table *table, struct sink *out,

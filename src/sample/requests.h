@@ -39,7 +39,8 @@ struct request_definition {
 	uint16_t rule;			  /* as frame_origin.rule */
 	bool complete;			  /* all that the rule names could be read */
 	bool vague;			  /* as request_rule_is_vague() */
-	uint64_t klass;			  /* hash of framework and class */
+	uint64_t klass;			  /* hash of the class */
+	uint64_t name; /* hash of framework and name: equal ones may have different ids */
 };
 
 /* Other paths of requests are "[other paths]": what clients send has no bound. */

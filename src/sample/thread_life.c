@@ -64,7 +64,14 @@ int life_finish_account(struct collector *c)
 	return each_task(c, c->last_tasks, c->n_last_tasks, life_account);
 }
 
-/* ---- births ---- */
+/* ---- births and ends ---- */
+
+void life_forget_thread(struct collector *c, struct tracked_process *p, struct tracked_thread *t)
+{
+	if (t->id != PROFILE_NONE)
+		sink_thread_gone(c->sink, t->id);
+	process_table_remove_thread(&c->table, p, t);
+}
 
 int life_handle_thread(struct collector *c, const struct rbpf_ring_life *rec)
 {
@@ -78,7 +85,7 @@ int life_handle_thread(struct collector *c, const struct rbpf_ring_life *rec)
 	r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
 	if (!r && !is_new && t->ended_ns) { /* the id is used again */
 		clocks_thread_ended(c, t);
-		process_table_remove_thread(&c->table, p, t);
+		life_forget_thread(c, p, t);
 		r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
 	}
 	if (r)

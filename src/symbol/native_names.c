@@ -47,6 +47,15 @@ struct jumps_key {
 	uint64_t file, function;
 };
 
+/* Names, whose ids begin with that of the first. */
+struct named {
+	uint32_t first;
+	struct intern keys;
+	struct native_name *v; /* by id of its key; owned */
+	size_t cap;
+	struct intern strings;
+};
+
 struct native_names {
 	struct code_files *files;
 	bool inlines;
@@ -55,10 +64,8 @@ struct native_names {
 	uint64_t lines_at;
 	struct kernel_symbols kernel;
 	uint64_t version;
-	struct intern keys;
-	struct native_name *v; /* by id */
-	size_t cap;
-	struct intern strings;
+	struct named now,
+		former; /* what names are found in, and those before native_names_renew() */
 	struct intern jumps_keys;
 	struct jumps *jumps; /* by id of its key */
 	size_t cap_jumps;
@@ -79,6 +86,22 @@ static const enum frame_reason gaps[RBPF_NATIVE_END_COUNT] = {
 	[RBPF_NATIVE_LIMIT] = REASON_GAP_LIMIT,
 };
 
+static void named_deinit(struct named *named)
+{
+	intern_deinit(&named->keys);
+	intern_deinit(&named->strings);
+	free(named->v);
+	*named = (struct named) { 0 };
+}
+
+static void drop_jumps(struct native_names *n)
+{
+	intern_deinit(&n->jumps_keys);
+	free(n->jumps);
+	n->jumps = NULL;
+	n->cap_jumps = 0;
+}
+
 int native_names_new(struct code_files *files, bool inlines, struct native_names **ret)
 {
 	struct native_names *n = calloc(1, sizeof(*n));
@@ -97,12 +120,30 @@ void native_names_free(struct native_names *n)
 		return;
 	file_lines_deinit(&n->lines);
 	kernel_symbols_deinit(&n->kernel);
-	intern_deinit(&n->keys);
-	intern_deinit(&n->strings);
-	intern_deinit(&n->jumps_keys);
-	free(n->jumps);
-	free(n->v);
+	named_deinit(&n->now);
+	named_deinit(&n->former);
+	drop_jumps(n);
 	free(n);
+}
+
+void native_names_renew(struct native_names *n)
+{
+	named_deinit(&n->former);
+	n->former = n->now;
+	n->now = (struct named) { .first = n->former.first + (uint32_t)n->former.keys.count };
+	drop_jumps(n);
+}
+
+uint32_t native_names_first(const struct native_names *n)
+{
+	return n->former.keys.count ? n->former.first : n->now.first;
+}
+
+size_t native_names_bytes(const struct native_names *n)
+{
+	return intern_bytes(&n->now.keys) + intern_bytes(&n->now.strings) +
+	       n->now.cap * sizeof(*n->now.v) + intern_bytes(&n->jumps_keys) +
+	       n->cap_jumps * sizeof(*n->jumps);
 }
 
 /* ---- files ---- */
@@ -182,9 +223,9 @@ static int set_string(struct native_names *n, const char *text, const char **ret
 	utf8_sanitise(&clean, text, strlen(text));
 	if (buf_failed(&clean))
 		return -ENOMEM;
-	r = intern_str(&n->strings, buf_str(&clean), &id);
+	r = intern_str(&n->now.strings, buf_str(&clean), &id);
 	if (!r)
-		*ret = intern_get(&n->strings, id, NULL);
+		*ret = intern_get(&n->now.strings, id, NULL);
 	return r;
 }
 
@@ -384,14 +425,14 @@ static int make_name(struct native_names *n, const struct name_key *key, struct 
 		name_of_no_file(key->code, ret);
 		return 0;
 	}
-	ret->name = intern_get(&n->strings, (uint32_t)key->address, NULL);
+	ret->name = intern_get(&n->now.strings, (uint32_t)key->address, NULL);
 	ret->is = NATIVE_IS_COMPILED;
 	return 0;
 }
 
 /*
- * Each name is made in memory of its own and copied to n->v at the end: the names of the functions
- * that it was inlined into are added to n->v meanwhile, which may move it.
+ * Each name is made in memory of its own and copied to n->now.v at the end: the names of the
+ * functions that it was inlined into are added to n->now.v meanwhile, which may move it.
  */
 static int find_or_make(struct native_names *n, const struct name_key *key, struct code_file *file,
 			uint32_t *id)
@@ -402,15 +443,15 @@ static int find_or_make(struct native_names *n, const struct name_key *key, stru
 	int r;
 
 	/* First, so that no key is without a name after a failure. */
-	r = array_reserve(n->v, n->cap, n->keys.count + 1);
+	r = array_reserve(n->now.v, n->now.cap, n->now.keys.count + 1);
 	if (!r)
-		r = intern_add(&n->keys, key, sizeof(*key), &own, &is_new);
+		r = intern_add(&n->now.keys, key, sizeof(*key), &own, &is_new);
 	if (!r && is_new) {
 		r = make_name(n, key, file, &name);
-		n->v[own] = name;
+		n->now.v[own] = name;
 	}
 	if (!r)
-		*id = own;
+		*id = n->now.first + own;
 	return r;
 }
 
@@ -463,7 +504,7 @@ static int key_of_compiled(struct native_names *n, struct perf_map *map, uint64_
 		return 0;
 	r = set_string(n, name, &kept);
 	if (!r)
-		r = intern_str(&n->strings, kept, &id);
+		r = intern_str(&n->now.strings, kept, &id);
 	if (r)
 		return r;
 	key->code = OF_PERF_MAP;
@@ -566,5 +607,6 @@ bool native_names_makes_tail_call(struct native_names *n, const struct code_map 
 
 const struct native_name *native_names_get(const struct native_names *n, uint32_t id)
 {
-	return &n->v[id];
+	return id < n->now.first ? &n->former.v[id - n->former.first]
+				 : &n->now.v[id - n->now.first];
 }

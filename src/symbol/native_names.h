@@ -52,6 +52,18 @@ int native_names_new(struct code_files *files, bool inlines, struct native_names
 void native_names_free(struct native_names *n);
 
 /*
+ * Make all names anew as they are asked for, with other ids: of most that there are, the code may
+ * be gone. What has an id stays valid until this is called once more.
+ */
+void native_names_renew(struct native_names *n);
+
+/* The lowest id that is valid. */
+uint32_t native_names_first(const struct native_names *n);
+
+/* Bytes of memory of the names that were made since native_names_renew(). */
+size_t native_names_bytes(const struct native_names *n);
+
+/*
  * Look for the interpreter in the file that @addr of a process with @map is in, which is that of
  * its VM. @label, 0 if unknown, is the address at which one of the interpreter's instructions is
  * implemented; NATIVE_MAX_LABELS of them are tried for a file. Returns 1 if the interpreter is
@@ -79,8 +91,8 @@ int native_names_ready(struct native_names *n, const struct code_map *map, uint6
 /*
  * Name @word, a frame as RBPF_RING_NATIVE has it, of a process with @code. *@id is the id of the
  * innermost function at that address, the same for each process that maps the file; ids are dense,
- * from 0. *@bias is added to an address of the file to get that of the process. Returns 0 or
- * -ENOMEM.
+ * from native_names_first(). *@bias is added to an address of the file to get that of the process.
+ * Returns 0 or -ENOMEM.
  */
 int native_names_find(struct native_names *n, const struct native_code *code, uint64_t word,
 		      uint32_t *id, uint64_t *bias);
@@ -95,7 +107,7 @@ bool native_names_makes_tail_call(struct native_names *n, const struct code_map 
 /* Moves when an address may get another name than before, as more is known of interpreters. */
 uint64_t native_names_version(const struct native_names *n);
 
-/* Name @id: valid until native_names_free(). */
+/* Name @id. */
 const struct native_name *native_names_get(const struct native_names *n, uint32_t id);
 
 #endif

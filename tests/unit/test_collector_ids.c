@@ -184,3 +184,99 @@ Test(collector_ids, many_stacks_are_forgotten)
 	target_end(&target);
 	collecting_deinit(&f);
 }
+
+static uint32_t threads_gone, processes_gone, forgotten;
+static size_t bytes_told;
+
+static void thread_gone(struct sink *s, uint32_t thread)
+{
+	(void)s;
+	cr_expect_neq(thread, PROFILE_NONE);
+	threads_gone++;
+}
+
+static void process_gone(struct sink *s, uint32_t process)
+{
+	(void)s;
+	cr_expect_neq(process, PROFILE_NONE);
+	processes_gone++;
+}
+
+static size_t told_bytes(const struct sink *s)
+{
+	(void)s;
+	return bytes_told;
+}
+
+static void forget_told(struct sink *s)
+{
+	(void)s;
+	forgotten++;
+}
+
+/* The sink is told that no record will name them any more: when they have been dropped here. */
+Test(collector_ids, processes_and_threads_that_are_gone)
+{
+	struct target target = target_start();
+	const pid_t tid = target_thread(&target);
+	struct tracked_process *p;
+	struct tracked_thread *t;
+	struct collecting f;
+	struct sink_ops ops;
+
+	collecting_init(&f, NULL);
+	collecting_start(&f, &target);
+	ops = *f.c->sink->ops;
+	ops.thread_gone = thread_gone;
+	ops.process_gone = process_gone;
+	f.c->sink->ops = &ops;
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_tick(&f, target.pid, tid);
+	collecting_poll(&f);
+	p = process_table_find(&f.c->table, target.pid);
+	cr_assert_not_null(p);
+	t = process_table_find_thread(p, tid);
+	cr_assert_not_null(t);
+	t->ended_ns = 1;
+	cr_assert_eq(life_sweep(f.c, 100 * NSEC_PER_SEC), 0);
+	cr_expect(threads_gone == 1 && !processes_gone);
+	p->ended_ns = 1;
+	cr_assert_eq(life_sweep(f.c, 100 * NSEC_PER_SEC), 0);
+	cr_expect_eq(threads_gone, 2);
+	cr_expect_eq(processes_gone, 1);
+	target_end(&target);
+	collecting_deinit(&f);
+}
+
+/* Much more was told than a minute after the beginning: the sink is to forget it, but not at once.
+ */
+Test(collector_ids, what_the_sink_was_told_gets_old)
+{
+	struct target target = target_start();
+	struct tracked_process *p;
+	struct collecting f;
+	struct sink_ops ops;
+	uint64_t now;
+
+	collecting_init(&f, NULL);
+	collecting_start(&f, &target);
+	ops = *f.c->sink->ops;
+	ops.bytes = told_bytes;
+	ops.forget = forget_told;
+	f.c->sink->ops = &ops;
+	p = process_table_find(&f.c->table, target.pid);
+	cr_assert_not_null(p);
+	set_pushed(p);
+	for (now = NSEC_PER_SEC; !forgotten && now < 3600 * NSEC_PER_SEC; now += NSEC_PER_SEC) {
+		bytes_told += 64 << 10;
+		forget_old_names(f.c, now);
+	}
+	cr_expect_eq(forgotten, 1);
+	cr_expect_geq(now, NAMES_KEEP_NS);
+	cr_expect_lt(now, NAMES_KEEP_NS + 10 * NSEC_PER_SEC);
+	expect_none_pushed(p);
+	forget_old_names(f.c, now);
+	cr_expect_eq(forgotten, 1);
+	target_end(&target);
+	collecting_deinit(&f);
+}

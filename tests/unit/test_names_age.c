@@ -18,7 +18,7 @@ static int forgotten(size_t size, size_t growth, unsigned int seconds)
 
 	for (unsigned int i = 0; i < seconds; i++) {
 		bytes += growth;
-		if (names_age_over(&age, bytes, BEGIN + i * NSEC_PER_SEC)) {
+		if (names_age_over(&age, bytes, NAMES_ROOM, BEGIN + i * NSEC_PER_SEC)) {
 			n++;
 			bytes = size;
 		}
@@ -45,12 +45,14 @@ Test(names_age, of_a_program_that_starts)
 {
 	struct names_age age = { 0 };
 
-	cr_expect_not(names_age_over(&age, 1000, BEGIN));
-	cr_expect_not(names_age_over(&age, SIZE, BEGIN + NAMES_SETTLE_NS));
-	cr_expect_not(names_age_over(&age, SIZE + SIZE / NAMES_GROWTH, BEGIN + 2 * NAMES_KEEP_NS));
-	cr_expect(names_age_over(&age, SIZE + SIZE / NAMES_GROWTH + NAMES_ROOM + 1,
+	cr_expect_not(names_age_over(&age, 1000, NAMES_ROOM, BEGIN));
+	cr_expect_not(names_age_over(&age, SIZE, NAMES_ROOM, BEGIN + NAMES_SETTLE_NS));
+	cr_expect_not(names_age_over(&age, SIZE + SIZE / NAMES_GROWTH, NAMES_ROOM,
+				     BEGIN + 2 * NAMES_KEEP_NS));
+	cr_expect(names_age_over(&age, SIZE + SIZE / NAMES_GROWTH + NAMES_ROOM + 1, NAMES_ROOM,
 				 BEGIN + 2 * NAMES_KEEP_NS));
-	cr_expect_not(names_age_over(&age, SIZE * 2, BEGIN + 2 * NAMES_KEEP_NS + 1), "only just");
+	cr_expect_not(names_age_over(&age, SIZE * 2, NAMES_ROOM, BEGIN + 2 * NAMES_KEEP_NS + 1),
+		      "only just");
 }
 
 /* They were forgotten for another reason, or the process has executed something else. */
@@ -58,8 +60,8 @@ Test(names_age, gone_meanwhile)
 {
 	struct names_age age = { 0 };
 
-	cr_expect_not(names_age_over(&age, 1000, BEGIN));
-	cr_expect_not(names_age_over(&age, 0, BEGIN + NAMES_KEEP_NS));
-	cr_expect_not(names_age_over(&age, SIZE, BEGIN + NAMES_KEEP_NS + 1));
-	cr_expect_not(names_age_over(&age, SIZE, BEGIN + 2 * NAMES_KEEP_NS + 1));
+	cr_expect_not(names_age_over(&age, 1000, NAMES_ROOM, BEGIN));
+	cr_expect_not(names_age_over(&age, 0, NAMES_ROOM, BEGIN + NAMES_KEEP_NS));
+	cr_expect_not(names_age_over(&age, SIZE, NAMES_ROOM, BEGIN + NAMES_KEEP_NS + 1));
+	cr_expect_not(names_age_over(&age, SIZE, NAMES_ROOM, BEGIN + 2 * NAMES_KEEP_NS + 1));
 }

@@ -238,6 +238,29 @@ Test(native_names, ids)
 	teardown(&f);
 }
 
+/* Those from before stay until it is done again, and get other ids when they are asked for. */
+Test(native_names, renewed)
+{
+	struct fixture f;
+	uint32_t ids[3];
+	uint64_t bias;
+	size_t before;
+
+	setup(&f);
+	for (uint32_t i = 0; i < 3; i++) {
+		name(&f, f.map, exact(rb_vm_exec), &ids[i], &bias);
+		cr_expect_eq(ids[i], i);
+		cr_expect_str_eq(native_names_get(f.names, ids[i])->name, "rb_vm_exec");
+		if (i)
+			cr_expect_str_eq(native_names_get(f.names, ids[i - 1])->name, "rb_vm_exec");
+		cr_expect_eq(native_names_first(f.names), i ? i - 1 : 0);
+		before = native_names_bytes(f.names);
+		native_names_renew(f.names);
+		cr_expect_lt(native_names_bytes(f.names), before);
+	}
+	teardown(&f);
+}
+
 Test(native_names, gaps)
 {
 	struct fixture f;

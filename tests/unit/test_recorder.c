@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <malloc.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,6 +28,7 @@
 #include "profile/reader.h"
 #include "profile/recorder.h"
 #include "profile/replay.h"
+#include "profile/source_heat.h"
 #include "rbpf_file.h"
 #include "support/profile_check.h"
 
@@ -880,6 +882,102 @@ Test(recorder, many_stacks_are_forgotten)
 	cr_assert_eq(sink_stack(sink, 0, frame_id, &again), 0);
 	cr_expect_gt(again, first);
 	must_close(rec);
+}
+
+/* What malloc() has given out. With a sanitizer's, which does not say, nothing is tested. */
+static size_t allocated(void)
+{
+	const struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+static bool keep_none(void *arg, uint32_t process, const char *file)
+{
+	(void)arg;
+	(void)process;
+	(void)file;
+	return false;
+}
+
+static struct profile_sample sample_of(uint32_t thread, uint32_t stack, uint32_t request,
+				       uint64_t i)
+{
+	return (struct profile_sample) { .ts = 2000000000 + i,
+					 .thread = thread,
+					 .stack = stack,
+					 .request = request,
+					 .value = 1 };
+}
+
+/* A process of which there is one sample, of a request, and which ends. */
+static void come_and_go(struct recorder *rec, uint32_t stack, uint32_t i)
+{
+	struct profile_process process = { .pid = i, .parent = 0 };
+	const struct profile_request_kind kind = { 0 };
+	struct sink *sink = recorder_sink(rec);
+	struct profile_sample sample;
+	uint32_t id, thread, request;
+
+	cr_assert_eq(sink_process(sink, &process, &id), 0);
+	cr_assert_eq(sink_thread(sink, id, i, 0, &thread), 0);
+	cr_assert_eq(sink_request(sink, thread, &kind, &request), 0);
+	sample = sample_of(thread, stack, request, i);
+	cr_assert_eq(sink_sample(sink, &sample), 0);
+	sink_thread_gone(sink, thread);
+	cr_assert_eq(sink_sample(sink, &sample), -EINVAL, "it is gone");
+	sink_process_gone(sink, id);
+	if (source_heat_collection_due(recorder_source_heat(rec)))
+		cr_assert_eq(source_heat_collect(recorder_source_heat(rec), keep_none, NULL), 0);
+}
+
+/*
+ * What a recording takes of memory is of what lives: a thread that is there all the time keeps its
+ * request, however many others began meanwhile.
+ */
+Test(recorder, processes_that_ended_take_no_memory)
+{
+	const struct recorder_options opts = { .path = path, .sources = true };
+	const struct profile_meta meta = { .mode = (char *)"cpu" };
+	const struct profile_request_kind kind = { 0 };
+	enum { N = 100000, WARM = 5000 };
+	struct profile_process process = { .pid = 1, .parent = PROFILE_NONE };
+	struct profile_frame frame = { .kind = FRAME_RUBY, .module = PROFILE_NONE };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	uint32_t id, thread, request, stack;
+	struct profile_sample sample;
+	struct read_report report;
+	struct recorder *rec;
+	struct sink *sink;
+	struct err err = { 0 };
+	size_t before = 0;
+
+	cr_assert_eq(recorder_open(&opts, &meta, &rec, &err), 0, "%s", err.msg);
+	sink = recorder_sink(rec);
+	cr_assert_eq(sink_string(sink, "a.rb", 4, &frame.file), 0);
+	cr_assert_eq(sink_frame(sink, &frame, &id), 0);
+	cr_assert_eq(sink_stack(sink, 0, id, &stack), 0);
+	cr_assert_eq(sink_process(sink, &process, &id), 0);
+	cr_assert_eq(sink_thread(sink, id, 1, 0, &thread), 0);
+	cr_assert_eq(sink_request(sink, thread, &kind, &request), 0);
+	sample = sample_of(thread, stack, request, 0);
+	cr_assert_eq(sink_sample(sink, &sample), 0);
+	for (uint32_t i = 0; i < N; i++) {
+		if (i == WARM + RECORDER_REQUESTS_KEPT)
+			before = allocated();
+		come_and_go(rec, stack, 2 + i);
+	}
+	cr_expect_lt(allocated(), before + (32u << 10), "%zu more", allocated() - before);
+	sample.ts += N;
+	cr_assert_eq(sink_sample(sink, &sample), 0, "it is still of the same request");
+	sample.request = 2;
+	cr_expect_eq(sink_sample(sink, &sample), -EINVAL, "of another thread");
+	must_close(rec);
+	read_back(path, &p, &report);
+	cr_expect_eq(report.lost_bytes, 0);
+	cr_expect_eq(p.n_processes, N + 1);
+	cr_expect_eq(p.n_threads, N + 1);
+	cr_expect_eq(p.n_samples, N + 2);
 }
 
 struct marked {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/array.h"
 #include "base/err.h"
 #include "profile/reader.h"
@@ -324,6 +325,7 @@ static void define(uint64_t fingerprint, uint64_t object, const char *name, bool
 	g->v[id] = (struct request_definition) { .object = object,
 						 .kind.name = string_of(&out.sink, name),
 						 .klass = name[0],
+						 .name = hash_bytes(name, strlen(name)),
 						 .complete = complete };
 }
 
@@ -373,6 +375,18 @@ Test(request_table, the_same_receiver_with_another_name)
 	first = request_at(1, true);
 	cr_expect_eq(request_at(3, true), first, "what could not be read is not another name");
 	cr_expect_neq(request_at(2, true), first);
+}
+
+/* A sink that forgot what it was told gives the same name another id. */
+Test(request_table, the_same_name_by_another_id)
+{
+	uint32_t first;
+
+	define(1, 0x1000, "A#x", true);
+	define(2, 0x1000, "A#x", true);
+	table.generations[0].v[1].kind.name = string_of(&out.sink, "as if it were another string");
+	first = request_at(1, true);
+	cr_expect_eq(request_at(2, true), first);
 }
 
 Test(request_table, unknown_is_never_the_last_one)

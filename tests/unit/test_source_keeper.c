@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "profile/reader.h"
@@ -391,5 +392,47 @@ Test(source_keeper, one_text_in_several_roots_is_kept_once)
 	kept_sources_find(&m.p.sources, "/a.rb", &versions);
 	cr_expect_eq(versions, 1, "%zu", versions);
 	cr_expect_null(kept(&m, "/b.rb"), "the process that had its pid is not there any more");
+	clean(&m);
+}
+
+/* A process that has ended, as the sink was told. */
+static void gone(struct made *m, uint32_t t)
+{
+	sink_thread_gone(recorder_sink(m->rec), t);
+	sink_process_gone(recorder_sink(m->rec), t);
+}
+
+/*
+ * More processes than files can be counted of end. Files of rbpf's own root that were not read by
+ * then are read at the end, and those of a process that comes last are not one too many.
+ */
+Test(source_keeper, processes_that_ended_make_room)
+{
+	const uint32_t n = SOURCE_HEAT_MAX_FILES + 100;
+	struct made m;
+	uint32_t t;
+
+	begin(&m);
+	put("a.rb", "a\n", 2);
+	put("b.rb", "b\n", 2);
+	put("c.rb", "c\n", 2);
+	for (uint32_t i = 0; i < n; i++) {
+		t = add_process(&m, getpid());
+		add_file(&m, t, at("a.rb"), 1);
+		if (i == 10)
+			add_file(&m, t, at("b.rb"), 1);
+		/* So that it is looked at while it lives. */
+		m.keeper.next_ns = 0;
+		source_keeper_turn(&m.keeper, m.rec, NULL, NSEC_PER_SEC);
+		gone(&m, t);
+	}
+	cr_expect_lt(recorder_source_heat(m.rec)->n_processes, 1000);
+	cr_expect_lt(recorder_source_heat(m.rec)->paths.count, 1000);
+	cr_expect_lt(m.keeper.n, 1000);
+	add_file(&m, add_process(&m, getpid()), at("c.rb"), 1);
+	end(&m);
+	expect_kept(&m, at("a.rb"), "a\n");
+	expect_kept(&m, at("b.rb"), "b\n");
+	expect_kept(&m, at("c.rb"), "c\n");
 	clean(&m);
 }

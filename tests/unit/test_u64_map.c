@@ -65,3 +65,26 @@ Test(u64_map, recycled)
 	cr_expect_null(m.slots);
 	cr_expect_not(u64_map_get(&m, 5, &value));
 }
+
+/* Those that stay are found, whatever was removed before them: keys collide, as some do here. */
+Test(u64_map, removed)
+{
+	struct u64_map m = { 0 };
+	uint32_t value;
+
+	u64_map_remove(&m, 7);
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		for (uint32_t i = 0; i < N; i++)
+			cr_assert_eq(u64_map_set(&m, key_of(i), i), 0);
+		for (uint32_t i = 0; i < N; i++)
+			if (i % 3 != turn)
+				u64_map_remove(&m, key_of(i));
+		u64_map_remove(&m, key_of(N));
+		cr_assert_eq(m.count, (N + 2 - turn) / 3);
+		for (uint32_t i = 0; i < N; i++) {
+			cr_assert_eq(u64_map_get(&m, key_of(i), &value), i % 3 == turn, "%u", i);
+			cr_assert(i % 3 != turn || value == i, "%u", i);
+		}
+	}
+	u64_map_deinit(&m);
+}
