@@ -95,11 +95,13 @@ static int write_out(void *arg, const void *data, size_t len)
 	return !r && io_output_ended(s->out) ? -EPIPE : r;
 }
 
+#define WRITE_AHEAD (3u * BUF_DRAIN) /* for the thread that writes: two pieces */
+
 /* What is short is never drained, and needs no thread. */
 static int drain(void *arg, const void *data, size_t len)
 {
 	struct cmd_stream *s = arg;
-	int r = s->behind ? 0 : write_behind_new(write_out, s, &s->behind);
+	int r = s->behind ? 0 : write_behind_new(write_out, s, WRITE_AHEAD, &s->behind);
 
 	return r ? r : write_behind_add(s->behind, data, len);
 }

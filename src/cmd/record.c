@@ -52,6 +52,7 @@ static int open_recorder(struct run *run, struct err *err)
 	struct recorder_options opts = { .path = run->opts->output,
 					 .force = run->opts->force,
 					 .sync = run->opts->sync,
+					 .behind = true,
 					 .sources = run->opts->sources,
 					 .max_bytes = run->opts->max_bytes };
 	struct profile_meta meta;

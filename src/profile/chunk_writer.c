@@ -18,6 +18,8 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/write_behind.h"
 #include "profile/chunk.h"
 #include "profile/output.h"
 
@@ -25,6 +27,16 @@ static int fail(struct chunk_writer *w, int code, const char *what)
 {
 	return err_set(&w->err, code, ERR_RUNTIME, "cannot %s %s: %s", what, w->name,
 		       strerror(-code));
+}
+
+/* The same from the thread that writes. */
+static int fail_written(struct chunk_writer *w, int code)
+{
+	pthread_mutex_lock(&w->written.lock);
+	err_set(&w->written.err, code, ERR_RUNTIME, "cannot write %s: %s", w->name,
+		strerror(-code));
+	pthread_mutex_unlock(&w->written.lock);
+	return code;
 }
 
 int chunk_writer_oom(struct chunk_writer *w)
@@ -46,13 +58,13 @@ static void iov_advance(struct iovec **iov, int *cnt, size_t n)
 	}
 }
 
-static int writev_full(int fd, struct iovec *iov, int cnt, uint64_t *written)
+static int writev_full(int fd, struct iovec *iov, int cnt, uint64_t *done)
 {
 	while (cnt) {
 		ssize_t n = writev(fd, iov, cnt);
 
 		if (n > 0) {
-			*written += (uint64_t)n;
+			*done += (uint64_t)n;
 			iov_advance(&iov, &cnt, (size_t)n);
 		} else if (n == 0) {
 			return -EIO;
@@ -66,6 +78,94 @@ static int writev_full(int fd, struct iovec *iov, int cnt, uint64_t *written)
 		}
 	}
 	return 0;
+}
+
+/*
+ * Sync what was written, unless more is to be written at once: a disk that is behind would not
+ * catch up.
+ */
+static int sync_written(struct chunk_writer *w, bool more)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!w->sync || (more && now - w->synced_ns < RBPF_FILE_CHUNK_AGE_NS))
+		return 0;
+	w->synced_ns = now;
+	/* Pipes and some devices cannot be synced, and need not be. */
+	return fdatasync(w->fd) && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
+/* Write @len bytes, those of the @n of @iov. In the thread that writes, if there is one. */
+static int write_out(struct chunk_writer *w, struct iovec *iov, int n, size_t len)
+{
+	struct chunk_written *written = &w->written;
+	uint64_t left, free, done = 0;
+	int r;
+
+	r = writev_full(w->fd, iov, n, &done);
+	pthread_mutex_lock(&written->lock);
+	written->bytes += done;
+	left = written->left -= len;
+	pthread_mutex_unlock(&written->lock);
+	if (!r)
+		r = sync_written(w, left);
+	if (r)
+		return fail_written(w, r);
+	free = file_limit_free(&w->limit, w->fd);
+	if (free != UINT64_MAX)
+		free = free > left ? free - left : 0;
+	pthread_mutex_lock(&written->lock);
+	written->free = free;
+	if (!written->full.code)
+		(void)file_limit_space(&w->limit, free, w->name, &written->full);
+	pthread_mutex_unlock(&written->lock);
+	return 0;
+}
+
+static int write_piece(void *arg, const void *data, size_t len)
+{
+	struct iovec iov = { (void *)data, len };
+
+	return write_out(arg, &iov, 1, len);
+}
+
+int chunk_writer_poll(struct chunk_writer *w)
+{
+	pthread_mutex_lock(&w->written.lock);
+	if (!w->err.code && w->written.err.code) {
+		w->err = w->written.err;
+		w->bytes = w->written.bytes;
+	}
+	if (!w->full.code)
+		w->full = w->written.full;
+	pthread_mutex_unlock(&w->written.lock);
+	return w->err.code;
+}
+
+int chunk_writer_write_behind(struct chunk_writer *w)
+{
+	return write_behind_new(write_piece, w, CHUNK_WRITER_BEHIND, &w->behind)
+		       ? chunk_writer_oom(w)
+		       : 0;
+}
+
+/* Have the bytes of the @n of @iov written. */
+static int put(struct chunk_writer *w, struct iovec *iov, int n)
+{
+	size_t len = 0;
+	int r;
+
+	for (int i = 0; i < n; i++)
+		len += iov[i].iov_len;
+	w->bytes += len;
+	pthread_mutex_lock(&w->written.lock);
+	w->written.left += len;
+	pthread_mutex_unlock(&w->written.lock);
+	if (w->behind)
+		r = write_behind_addv(w->behind, iov, n);
+	else
+		r = write_out(w, iov, n, len);
+	return r == -ENOMEM ? chunk_writer_oom(w) : chunk_writer_poll(w);
 }
 
 /*
@@ -119,15 +219,10 @@ int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const 
 	iov[0] = (struct iovec) { header, sizeof(header) };
 	iov[1] = (struct iovec) { (void *)payload, len };
 	iov[2] = (struct iovec) { (void *)zeros, chunk_padding(len) };
-	r = writev_full(w->fd, iov, ARRAY_SIZE(iov), &w->bytes);
-	if (r)
-		return fail(w, r, "write");
-	/* Pipes and some devices cannot be synced, and need not be. */
-	if (w->sync && fdatasync(w->fd) && errno != EINVAL && errno != EROFS)
-		return fail(w, -errno, "write");
-	if (!w->full.code)
-		(void)file_limit_check(&w->limit, w->fd, w->bytes, w->name, &w->full);
-	return 0;
+	r = put(w, iov, ARRAY_SIZE(iov));
+	if (!r && !w->full.code)
+		(void)file_limit_size(&w->limit, w->bytes, &w->full);
+	return r;
 }
 
 static int write_header(struct chunk_writer *w, uint16_t major, uint64_t start_realtime_ns,
@@ -135,11 +230,9 @@ static int write_header(struct chunk_writer *w, uint16_t major, uint64_t start_r
 {
 	uint8_t header[sizeof(struct rbpf_file_header)];
 	struct iovec iov = { header, sizeof(header) };
-	int r;
 
 	file_header_pack(major, start_realtime_ns, start_monotonic_ns, header);
-	r = writev_full(w->fd, &iov, 1, &w->bytes);
-	return r ? fail(w, r, "write") : 0;
+	return put(w, &iov, 1);
 }
 
 static int open_output(struct chunk_writer *w, const struct chunk_output *out)
@@ -161,7 +254,10 @@ int chunk_writer_init(struct chunk_writer *w, const struct chunk_output *out, ui
 {
 	int r;
 
-	*w = (struct chunk_writer) { .fd = -1, .sync = out->sync };
+	*w = (struct chunk_writer) { .fd = -1,
+				     .sync = out->sync,
+				     .written.lock = PTHREAD_MUTEX_INITIALIZER,
+				     .written.free = UINT64_MAX };
 	/* All that needs memory, before a file is touched. */
 	w->name = strdup(out->path ? output_name(out->path) : "memory");
 	if (!w->name || (out->path && deflateInit(&w->zlib, Z_BEST_SPEED) != Z_OK))
@@ -173,6 +269,7 @@ int chunk_writer_init(struct chunk_writer *w, const struct chunk_output *out, ui
 
 void chunk_writer_deinit(struct chunk_writer *w)
 {
+	write_behind_end(w->behind);
 	if (w->fd >= 0)
 		close(w->fd);
 	if (w->zlib_ready)
@@ -182,13 +279,21 @@ void chunk_writer_deinit(struct chunk_writer *w)
 	*w = (struct chunk_writer) { .fd = -1 };
 }
 
-bool chunk_writer_has_room(const struct chunk_writer *w, uint64_t bytes)
+bool chunk_writer_has_room(struct chunk_writer *w, uint64_t bytes)
 {
-	return file_limit_has_room(&w->limit, w->fd, bytes);
+	uint64_t free;
+
+	pthread_mutex_lock(&w->written.lock);
+	free = w->written.free;
+	pthread_mutex_unlock(&w->written.lock);
+	return file_limit_has_room(&w->limit, free, bytes);
 }
 
 int chunk_writer_close(struct chunk_writer *w)
 {
+	write_behind_end(w->behind);
+	w->behind = NULL;
+	chunk_writer_poll(w);
 	/* A network file system may report a full disk only now. */
 	if (close(take_fd(&w->fd)) && errno != EINTR && !w->err.code)
 		return fail(w, -errno, "write");

@@ -48,19 +48,27 @@ void file_limit_init(struct file_limit *l, int fd, uint64_t max_bytes)
 	l->has_floor = true;
 }
 
-int file_limit_check(const struct file_limit *l, int fd, uint64_t bytes, const char *name,
-		     struct err *err)
+int file_limit_size(const struct file_limit *l, uint64_t bytes, struct err *err)
+{
+	if (!l->max_bytes || bytes < l->max_bytes)
+		return 0;
+	err_set(err, -EFBIG, ERR_RUNTIME, "the recording has reached --max-size: %s",
+		num_bytes(bytes).s);
+	err_hint(err, "a lower -F makes recordings grow more slowly");
+	return -EFBIG;
+}
+
+uint64_t file_limit_free(const struct file_limit *l, int fd)
 {
 	uint64_t size, free;
 
-	if (l->max_bytes && bytes >= l->max_bytes) {
-		err_set(err, -EFBIG, ERR_RUNTIME, "the recording has reached --max-size: %s",
-			num_bytes(bytes).s);
-		err_hint(err, "a lower -F makes recordings grow more slowly");
-		return -EFBIG;
-	}
+	return l->has_floor && free_space(fd, &size, &free) ? free : UINT64_MAX;
+}
+
+int file_limit_space(const struct file_limit *l, uint64_t free, const char *name, struct err *err)
+{
 	/* Not less: the floor of a file system that is full is 0. */
-	if (!l->has_floor || !free_space(fd, &size, &free) || free > l->floor)
+	if (!l->has_floor || free > l->floor)
 		return 0;
 	err_set(err, -ENOSPC, ERR_RUNTIME, "only %s is free on the file system of %s",
 		num_bytes(free).s, name);
@@ -69,11 +77,8 @@ int file_limit_check(const struct file_limit *l, int fd, uint64_t bytes, const c
 	return -ENOSPC;
 }
 
-bool file_limit_has_room(const struct file_limit *l, int fd, uint64_t bytes)
+bool file_limit_has_room(const struct file_limit *l, uint64_t free, uint64_t bytes)
 {
-	uint64_t size, free;
-
-	if (!l->has_floor || !free_space(fd, &size, &free))
-		return true;
-	return free > l->floor / 2 && free - l->floor / 2 > bytes;
+	return !l->has_floor || free == UINT64_MAX ||
+	       (free > l->floor / 2 && free - l->floor / 2 > bytes);
 }

@@ -31,17 +31,25 @@ uint64_t file_limit_floor(uint64_t size, uint64_t free);
 /* The limits of the file @fd, which begins, and is to have @max_bytes at most (0: any number). */
 void file_limit_init(struct file_limit *l, int fd, uint64_t max_bytes);
 
+/* Whether a file of @bytes bytes has to end. Returns 0 or -EFBIG; @err says why, as ERR_RUNTIME. */
+int file_limit_size(const struct file_limit *l, uint64_t bytes, struct err *err);
+
 /*
- * Whether the file @fd, of @bytes bytes, has to end. Returns 0, -ENOSPC or -EFBIG; @err says why,
+ * Bytes that are free for the file @fd, UINT64_MAX if that is no limit. A file system that hangs
+ * may have it wait.
+ */
+uint64_t file_limit_free(const struct file_limit *l, int fd);
+
+/*
+ * Whether a file for which so many bytes are @free has to end. Returns 0 or -ENOSPC; @err says why,
  * as ERR_RUNTIME. @name is that of the file.
  */
-int file_limit_check(const struct file_limit *l, int fd, uint64_t bytes, const char *name,
-		     struct err *err);
+int file_limit_space(const struct file_limit *l, uint64_t free, const char *name, struct err *err);
 
 /*
  * Whether there is room for @bytes more that can be left out: half of what has to stay free is for
  * what cannot. The size limit does not count.
  */
-bool file_limit_has_room(const struct file_limit *l, int fd, uint64_t bytes);
+bool file_limit_has_room(const struct file_limit *l, uint64_t free, uint64_t bytes);
 
 #endif

@@ -30,7 +30,7 @@ static int close_chunk(struct record_writer *w)
 
 int record_writer_flush(struct record_writer *w, bool force)
 {
-	if (w->chunks.err.code)
+	if (chunk_writer_poll(&w->chunks))
 		return w->chunks.err.code;
 	if (!w->chunk.len)
 		return 0;

@@ -515,8 +515,9 @@ int recorder_error(const struct recorder *rec, struct err *err)
 	return failed(rec);
 }
 
-int recorder_full(const struct recorder *rec, struct err *err)
+int recorder_full(struct recorder *rec, struct err *err)
 {
+	chunk_writer_poll(&rec->out.chunks);
 	if (rec->out.chunks.full.code && err)
 		*err = rec->out.chunks.full;
 	return rec->out.chunks.full.code;
@@ -721,7 +722,12 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 		err_context(err, "cannot record");
 		goto out;
 	}
-	*ret = take_ptr(rec);
+	if (opts->behind) {
+		r = chunk_writer_write_behind(&rec->out.chunks);
+		recorder_error(rec, err);
+	}
+	if (!r)
+		*ret = take_ptr(rec);
 out:
 	recorder_free(rec);
 	return r;

@@ -38,7 +38,8 @@ struct recorder_options {
 	const char *path;   /* "-" is stdout; or if it is NULL: */
 	int memory;	    /* a descriptor, which stays open; nothing is compressed then */
 	bool force;	    /* overwrite a file that is no recording */
-	bool sync;	    /* fdatasync() each chunk, against power loss */
+	bool sync;	    /* fdatasync() about once a second, against power loss */
+	bool behind;	    /* a thread writes: chunk_writer_write_behind() */
 	bool sources;	    /* find out which source files have samples */
 	uint64_t max_bytes; /* recorder_full() beyond so many; 0: none */
 };
@@ -95,12 +96,12 @@ int recorder_flush(struct recorder *rec, bool force);
  * system has little space left (-ENOSPC): see file_limit.h. No failure: it still takes all that it
  * is given. Looked at with each chunk that is written. Returns 0 or why; @err says it in words.
  */
-int recorder_full(const struct recorder *rec, struct err *err);
+int recorder_full(struct recorder *rec, struct err *err);
 
 /* The sticky failure, whose message is for people, or 0. */
 int recorder_error(const struct recorder *rec, struct err *err);
 
-/* Bytes written so far. */
+/* Bytes written so far, or to be written. */
 uint64_t recorder_bytes(const struct recorder *rec);
 
 #endif

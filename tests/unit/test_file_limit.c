@@ -56,12 +56,12 @@ Test(file_limit, pipe_has_the_size_limit_alone)
 	file_limit_init(&l, fds[1], 1000);
 	cr_expect_not(l.has_floor);
 	l.floor = UINT64_MAX;
-	cr_expect_eq(file_limit_check(&l, fds[1], 999, "x", &err), 0);
+	cr_expect_eq(file_limit_size(&l, 999, &err), 0);
 	cr_expect_eq(err.code, 0);
-	cr_expect_eq(file_limit_check(&l, fds[1], 1000, "x", &err), -EFBIG);
-	cr_expect(file_limit_has_room(&l, fds[1], UINT64_MAX));
+	cr_expect_eq(file_limit_size(&l, 1000, &err), -EFBIG);
+	cr_expect(file_limit_has_room(&l, file_limit_free(&l, fds[1]), UINT64_MAX));
 	file_limit_init(&l, fds[1], 0);
-	cr_expect_eq(file_limit_check(&l, fds[1], UINT64_MAX, "x", &err), 0, "no limit at all");
+	cr_expect_eq(file_limit_size(&l, UINT64_MAX, &err), 0, "no limit at all");
 	close(fds[0]);
 	close(fds[1]);
 }

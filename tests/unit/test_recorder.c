@@ -940,7 +940,7 @@ Test(recorder, processes_that_ended_take_no_memory)
 	const struct recorder_options opts = { .path = path, .sources = true };
 	const struct profile_meta meta = { .mode = (char *)"cpu" };
 	const struct profile_request_kind kind = { 0 };
-	enum { N = 100000, WARM = 5000 };
+	enum { N = 100000, WARM = 30000 };
 	struct profile_process process = { .pid = 1, .parent = PROFILE_NONE };
 	struct profile_frame frame = { .kind = FRAME_RUBY, .module = PROFILE_NONE };
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
@@ -963,11 +963,13 @@ Test(recorder, processes_that_ended_take_no_memory)
 	sample = sample_of(thread, stack, request, 0);
 	cr_assert_eq(sink_sample(sink, &sample), 0);
 	for (uint32_t i = 0; i < N; i++) {
-		if (i == WARM + RECORDER_REQUESTS_KEPT)
+		if (i == WARM)
 			before = allocated();
 		come_and_go(rec, stack, 2 + i);
 	}
-	cr_expect_lt(allocated(), before + (32u << 10), "%zu more", allocated() - before);
+	cr_expect_lt(allocated(), before + RECORDER_REQUESTS_KEPT * sizeof(uint32_t) + (64u << 10),
+		     "%zu more", allocated() - before);
+	cr_expect_lt(recorder_source_heat(rec)->n_processes, 1000);
 	sample.ts += N;
 	cr_assert_eq(sink_sample(sink, &sample), 0, "it is still of the same request");
 	sample.request = 2;

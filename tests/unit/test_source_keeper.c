@@ -409,6 +409,7 @@ static void gone(struct made *m, uint32_t t)
 Test(source_keeper, processes_that_ended_make_room)
 {
 	const uint32_t n = SOURCE_HEAT_MAX_FILES + 100;
+	char other[32];
 	struct made m;
 	uint32_t t;
 
@@ -418,9 +419,10 @@ Test(source_keeper, processes_that_ended_make_room)
 	put("c.rb", "c\n", 2);
 	for (uint32_t i = 0; i < n; i++) {
 		t = add_process(&m, getpid());
-		add_file(&m, t, at("a.rb"), 1);
-		if (i == 10)
-			add_file(&m, t, at("b.rb"), 1);
+		/* A turn reads one that has more samples: the others are left. */
+		snprintf(other, sizeof(other), "/none/%u.rb", i);
+		add_file(&m, t, other, 2);
+		add_file(&m, t, at(i % 2 ? "a.rb" : "b.rb"), 1);
 		/* So that it is looked at while it lives. */
 		m.keeper.next_ns = 0;
 		source_keeper_turn(&m.keeper, m.rec, NULL, NSEC_PER_SEC);

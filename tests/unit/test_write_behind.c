@@ -10,6 +10,8 @@
 #include "base/buf.h"
 #include "base/write_behind.h"
 
+#define MAX_BYTES 200
+
 /* What a slow file got. */
 struct file {
 	struct buf got;
@@ -51,7 +53,7 @@ static void expect_all_in_order(struct file *f)
 	struct buf expected = BUF_INIT;
 	struct write_behind *w;
 
-	cr_assert_eq(write_behind_new(write_file, f, &w), 0);
+	cr_assert_eq(write_behind_new(write_file, f, MAX_BYTES, &w), 0);
 	for (unsigned int i = 0; i < 500; i++)
 		add_number(&expected, w, i);
 	cr_expect_eq(write_behind_end(w), 0);
@@ -81,7 +83,7 @@ Test(write_behind, another_thread_writes_and_gets_no_signals)
 	struct file f = { 0 };
 	struct write_behind *w;
 
-	cr_assert_eq(write_behind_new(write_file, &f, &w), 0);
+	cr_assert_eq(write_behind_new(write_file, &f, MAX_BYTES, &w), 0);
 	cr_expect_eq(write_behind_add(w, "a", 1), 0);
 	cr_expect_eq(write_behind_end(w), 0);
 	cr_expect_not(pthread_equal(f.writer, pthread_self()));
@@ -98,11 +100,11 @@ Test(write_behind, a_failure_is_told_and_ends_the_writing)
 	int r = 0;
 	size_t n = 0;
 
-	cr_assert_eq(write_behind_new(write_file, &f, &w), 0);
+	cr_assert_eq(write_behind_new(write_file, &f, MAX_BYTES, &w), 0);
 	while (!r && n++ < 100)
 		r = write_behind_add(w, "abc", 3);
 	cr_expect_eq(r, -ENOSPC);
-	cr_expect_leq(n, 3 + WRITE_BEHIND_PIECES + 1);
+	cr_expect_leq(n, 3 + MAX_BYTES / 3 + 1);
 	cr_expect_eq(write_behind_add(w, "abc", 3), -ENOSPC);
 	cr_expect_eq(write_behind_end(w), -ENOSPC);
 	cr_expect_eq(f.calls, 3);
@@ -115,7 +117,7 @@ Test(write_behind, a_failure_of_the_last_is_told_at_the_end)
 	struct file f = { .fail_at = 1, .slow = 1000 };
 	struct write_behind *w;
 
-	cr_assert_eq(write_behind_new(write_file, &f, &w), 0);
+	cr_assert_eq(write_behind_new(write_file, &f, MAX_BYTES, &w), 0);
 	cr_expect_eq(write_behind_add(w, "abc", 3), 0);
 	cr_expect_eq(write_behind_end(w), -ENOSPC);
 	buf_deinit(&f.got);
@@ -126,8 +128,58 @@ Test(write_behind, nothing_is_nothing)
 	struct file f = { 0 };
 	struct write_behind *w;
 
-	cr_assert_eq(write_behind_new(write_file, &f, &w), 0);
+	cr_assert_eq(write_behind_new(write_file, &f, MAX_BYTES, &w), 0);
 	cr_expect_eq(write_behind_end(w), 0);
 	cr_expect_eq(write_behind_end(NULL), 0);
 	cr_expect_eq(f.calls, 0);
+}
+
+struct gate {
+	pthread_mutex_t lock;
+	size_t got;
+};
+
+static int write_when_open(void *arg, const void *data, size_t len)
+{
+	struct gate *g = arg;
+
+	(void)data;
+	pthread_mutex_lock(&g->lock);
+	g->got += len;
+	pthread_mutex_unlock(&g->lock);
+	return 0;
+}
+
+/* Nothing waits for a file that takes nothing for a while, as long as there is room. */
+Test(write_behind, goes_on_while_the_file_hangs)
+{
+	struct gate g = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	char piece[MAX_BYTES / 10] = { 0 };
+	const struct iovec iov[] = { { piece, 1 }, { piece, sizeof(piece) - 1 } };
+	struct write_behind *w;
+
+	cr_assert_eq(write_behind_new(write_when_open, &g, MAX_BYTES, &w), 0);
+	pthread_mutex_lock(&g.lock);
+	alarm(20);
+	for (int i = 0; i < 10; i++)
+		cr_assert_eq(write_behind_addv(w, iov, 2), 0);
+	cr_expect_eq(g.got, 0);
+	pthread_mutex_unlock(&g.lock);
+	cr_expect_eq(write_behind_end(w), 0);
+	cr_expect_eq(g.got, MAX_BYTES);
+}
+
+/* What is larger than all that is to be kept goes alone. */
+Test(write_behind, one_piece_may_be_larger)
+{
+	static char large[3 * MAX_BYTES];
+	struct file f = { .slow = 100 };
+	struct write_behind *w;
+
+	cr_assert_eq(write_behind_new(write_file, &f, MAX_BYTES, &w), 0);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(write_behind_add(w, large, sizeof(large)), 0);
+	cr_expect_eq(write_behind_end(w), 0);
+	cr_expect_eq(f.got.len, 3 * sizeof(large));
+	buf_deinit(&f.got);
 }
