@@ -184,6 +184,21 @@ class AttachTest < LiveTest
     assert_named_again(recording.samples.select { |sample| sample.ts_ns > goes_on + 100_000_000 })
   end
 
+  # Who takes the recording stands still for seconds, as a disk that is slow: nothing is lost meanwhile.
+  def test_a_slow_disk
+    File.mkfifo(path('slow'))
+    target = start('burn.rb', 4, 2)
+    reader = Thread.new { read_slowly(path('slow'), path('rbpf.data')) }
+    rbpf = attach([target], '-F', 9_999, '--ring', '256K', '-o', path('slow'))
+    target.go
+    target.wait_for('ready')
+    result = rbpf.stop
+    assert_operator reader.value, :>, 128 << 10, 'more than the pipe holds'
+    assert_equal 0, result.code, result.err
+    assert_sane_recording(recording)
+    assert_equal 0, recording.totals['lost'], result.err
+  end
+
   # It ends as after -d: complete, with half of what was free.
   def test_a_disk_that_gets_full
     mount_small('96k')
@@ -257,6 +272,15 @@ class AttachTest < LiveTest
   end
 
   private
+
+  # Copy what comes from the pipe @from into the file @to, with a pause of seconds at the beginning. Returns its size.
+  def read_slowly(from, to)
+    File.open(from, 'rb') do |pipe|
+      bytes = pipe.readpartial(4096)
+      sleep 5
+      File.binwrite(to, bytes << pipe.read)
+    end
+  end
 
   # A file system of that size, in a directory of its own.
   def mount_small(size)

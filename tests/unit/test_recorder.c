@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <malloc.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -1460,6 +1461,140 @@ Test(recorder, no_limit_of_a_device)
 	record_until_full(rec, 100000, NULL);
 	cr_expect_eq(recorder_full(rec, NULL), 0);
 	must_close(rec);
+}
+
+/* ---- written by a thread ---- */
+
+static struct recorder *open_behind(const char *to, uint64_t max_bytes)
+{
+	const struct recorder_options opts = {
+		.path = to, .behind = true, .sync = true, .max_bytes = max_bytes
+	};
+	struct recorder *rec = NULL;
+	struct err err = { 0 };
+
+	cr_assert_eq(recorder_open(&opts, &some_meta, &rec, &err), 0, "%s", err.msg);
+	define_some(rec);
+	return rec;
+}
+
+static bool read_some(int fd, struct buf *to)
+{
+	char bytes[4096];
+	ssize_t n = read(fd, bytes, sizeof(bytes));
+
+	if (n > 0)
+		buf_add(to, bytes, (size_t)n);
+	return n > 0;
+}
+
+static void *read_all(void *arg)
+{
+	struct buf *to = arg;
+	int fd = *(const int *)to->data;
+
+	buf_reset(to);
+	while (read_some(fd, to))
+		;
+	return NULL;
+}
+
+/*
+ * Nobody reads the pipe, as a disk that hangs, and the recorder goes on: all of it is there in the
+ * end.
+ */
+Test(recorder, does_not_wait_for_what_hangs)
+{
+	struct buf got = BUF_INIT;
+	struct recorder *rec;
+	pthread_t reader;
+	char copy[80];
+	int fd, out;
+	size_t n;
+
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(fcntl(fd, F_SETFL, 0), 0);
+	rec = open_behind(path, 0);
+	alarm(30);
+	n = add_random_samples(rec, 300000);
+	cr_assert_eq(n, 300000);
+	cr_assert_eq(recorder_flush(rec, true), 0);
+	cr_expect_gt(recorder_bytes(rec), 1u << 20, "more than a pipe holds");
+	buf_add(&got, &fd, sizeof(fd));
+	cr_assert_eq(pthread_create(&reader, NULL, read_all, &got), 0);
+	must_close(rec);
+	pthread_join(reader, NULL);
+	alarm(0);
+	snprintf(copy, sizeof(copy), "%s/copy", dir);
+	cr_assert_geq(out = open(copy, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 0);
+	cr_assert_eq(io_write_full(out, got.data, got.len), 0);
+	close(out);
+	close(fd);
+	expect_complete(copy, n);
+	unlink(copy);
+	buf_deinit(&got);
+}
+
+/* What it cannot write is told a little later, and what was written is a recording. */
+Test(recorder, failures_of_the_thread_that_writes)
+{
+	struct rlimit limit, old;
+	struct recorder *rec;
+	char msg[100];
+
+	signal(SIGXFSZ, SIG_IGN);
+	rec = open_behind(path, 0);
+	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = old;
+	limit.rlim_cur = 1000001;
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	add_random_samples(rec, 300000);
+	alarm(30);
+	while (!recorder_error(rec, NULL)) {
+		recorder_flush(rec, true);
+		usleep(1000);
+	}
+	alarm(0);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+	cr_expect_eq(recorder_bytes(rec), 1000001, "all that went in");
+	snprintf(msg, sizeof(msg), "cannot write %s: File too large", path);
+	assert_failed_recorder(rec, -EFBIG, msg);
+	cr_expect_gt(count_samples(path), 0);
+}
+
+/* That the last of it cannot be written is told when it is closed: it is not complete then. */
+Test(recorder, a_failure_of_the_last_chunk)
+{
+	const struct profile_totals totals = { .samples = 1 };
+	struct rlimit limit, old;
+	struct recorder *rec;
+	struct err err = { 0 };
+
+	signal(SIGXFSZ, SIG_IGN);
+	rec = open_behind(path, 0);
+	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = old;
+	limit.rlim_cur = recorder_bytes(rec) + 10;
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	cr_expect_eq(recorder_close(rec, &totals, &err), -EFBIG);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+	cr_expect_not_null(strstr(err.msg, "File too large"), "%s", err.msg);
+}
+
+/* What waits for the thread counts: it is no larger than without one. */
+Test(recorder, ends_at_a_size_that_is_to_be_written)
+{
+	struct recorder *rec = open_behind(path, 1000000);
+	struct err err = { 0 };
+	size_t n;
+
+	n = record_until_full(rec, 1000000, &err);
+	cr_assert_eq(recorder_full(rec, &err), -EFBIG);
+	cr_expect_lt(recorder_bytes(rec), 1000000 + RBPF_FILE_CHUNK_BYTES);
+	must_close(rec);
+	expect_complete(path, n);
 }
 
 Test(recorder, reader_of_the_pipe_goes_away)
