@@ -197,6 +197,8 @@ static void displace(struct native_process *p)
 {
 	if (p->code_set)
 		unwind_tables_remove(p->native->tables, p->map, clock_ns(CLOCK_MONOTONIC));
+	if (p->map)
+		code_map_unuse(p->map);
 	code_map_unref(p->map);
 	p->map = NULL;
 	p->code_set = false;
@@ -214,6 +216,8 @@ static int replace(struct native_process *p, struct code_map *map)
 
 	r = unwind_tables_add(n->tables, map, clock_ns(CLOCK_MONOTONIC), &code);
 	added = !r;
+	/* First, so that files that stay mapped stay open. */
+	code_map_use(map);
 	if (n->set_code)
 		n->set_code(n->arg, p->pid, added ? &code : NULL);
 	displace(p);

@@ -4,7 +4,8 @@
  *
  * The file (include/rbpf_file.h, rbpf-file(5)) is a header and a row of checksummed chunks in which
  * every definition precedes its use: each prefix that ends at a chunk boundary is a whole
- * recording, so a killed rbpf costs at most the chunk that was open (at most 1 s or 256 KiB).
+ * recording, so a killed rbpf costs at most the chunk that was open (at most 1 s or 256 KiB), and
+ * what waits for a slow disk if a thread writes (recorder_options.behind).
  * Nothing is ever written behind the end, so the output may be a pipe.
  *
  * The recorder remembers definitions (strings, frames, stacks, …) so that each is written once, and

@@ -125,6 +125,23 @@ void code_file_done(struct code_files *files, struct code_file *file, enum code_
 		close_file(files, file);
 }
 
+void code_file_close_unmapped(struct code_files *files, struct code_file *file)
+{
+	if (!file->mapped && !file->queued)
+		close_file(files, file);
+}
+
+void code_file_mapped(struct code_file *file)
+{
+	file->mapped++;
+}
+
+void code_file_unmapped(struct code_files *files, struct code_file *file)
+{
+	file->mapped--;
+	code_file_close_unmapped(files, file);
+}
+
 /* ---- files by key ---- */
 
 int code_files_init(struct code_files *files, struct file_worker *worker,
@@ -215,6 +232,7 @@ void code_file_unref(struct code_files *files, struct code_file *file)
 {
 	if (!file || --file->references)
 		return;
+	close_file(files, file);
 	files->n_idle++;
 	if (files->n_idle > CODE_FILES_IDLE)
 		drop_idle(files);

@@ -8,9 +8,12 @@
  * library that was replaced on disk is another file than the one that processes still map, and a
  * link with another name is not. A vDSO, which is no file, is one here, known by its contents.
  *
- * A file may be gone by the time it is read: deleted, with the last process that maps it ended. So
- * a descriptor of it is kept until all of its parts have been read, at most CODE_FILES_OPEN of
- * them; what was closed before is opened anew through the process that was last seen to map it.
+ * A file may be gone by the time it is read: deleted, or its file system unmounted. So a descriptor
+ * of it is kept until all of its parts have been read, at most CODE_FILES_OPEN of them; what was
+ * closed before is opened anew through the process that was last seen to map it. But a descriptor
+ * keeps the file's blocks and its file system busy, so it is closed when the last process that maps
+ * the file is gone, and what was queued by then (code_readahead.h) has been read: only addresses of
+ * a process that maps a file lead to its parts.
  *
  * Files are hostile targets'; all that is kept of one is bounded. Not thread-safe.
  */
@@ -67,6 +70,7 @@ struct code_file {
 	struct elf_headers headers;
 	void *image; /* of a vDSO, key.size bytes; NULL of others; owned */
 	size_t references;
+	size_t mapped; /* code maps with it that processes have: code_file_mapped() */
 	enum code_table_state table_state;
 	int table_error;	      /* CODE_TABLE_NONE: as cfi_table_read() has it */
 	struct cfi_table table;	      /* CODE_TABLE_READY */
@@ -128,6 +132,16 @@ int code_files_of_vdso(struct code_files *files, pid_t pid, const struct map *ma
 /* Refer to @file once more, and once less: NULL is accepted, too. */
 struct code_file *code_file_ref(struct code_files *files, struct code_file *file);
 void code_file_unref(struct code_files *files, struct code_file *file);
+
+/*
+ * Note that one code map more with @file is that of a process, or one less: with none its
+ * descriptor is closed.
+ */
+void code_file_mapped(struct code_file *file);
+void code_file_unmapped(struct code_files *files, struct code_file *file);
+
+/* Close its descriptor if no process maps @file, and nothing of it is to be read ahead. */
+void code_file_close_unmapped(struct code_files *files, struct code_file *file);
 
 /* Note that @pid maps @file from @start to @end, by which it can be opened. */
 void code_file_set_mapping(struct code_file *file, pid_t pid, uint64_t start, uint64_t end);

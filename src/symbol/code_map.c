@@ -285,6 +285,24 @@ void code_map_unref(struct code_map *map)
 	free(map);
 }
 
+void code_map_use(struct code_map *map)
+{
+	if (map->processes++)
+		return;
+	for (size_t i = 0; i < map->n; i++)
+		if (map->v[i].file)
+			code_file_mapped(map->v[i].file);
+}
+
+void code_map_unuse(struct code_map *map)
+{
+	if (--map->processes)
+		return;
+	for (size_t i = 0; i < map->n; i++)
+		if (map->v[i].file)
+			code_file_unmapped(map->files, map->v[i].file);
+}
+
 const struct code_range *code_map_find(const struct code_map *map, uint64_t addr)
 {
 	size_t low = 0, high = map->n;

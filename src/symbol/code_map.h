@@ -45,7 +45,8 @@ struct code_map {
 	struct code_range *v; /* ascending, disjoint; owned */
 	size_t n, cap;
 	size_t references;
-	bool is_cut; /* the process has more code than this */
+	size_t processes; /* that have it: code_map_use() */
+	bool is_cut;	  /* the process has more code than this */
 	struct code_files *files;
 };
 
@@ -65,6 +66,13 @@ int code_map_from(struct code_files *files, pid_t pid, const struct maps *maps, 
 
 struct code_map *code_map_ref(struct code_map *map);
 void code_map_unref(struct code_map *map); /* accepts NULL */
+
+/*
+ * Note that one process more has @map, as what it has mapped, or one less: others may refer to the
+ * map as well. Files that no process has are not kept open.
+ */
+void code_map_use(struct code_map *map);
+void code_map_unuse(struct code_map *map);
 
 /* The range that holds @addr, or NULL. */
 const struct code_range *code_map_find(const struct code_map *map, uint64_t addr);

@@ -15,6 +15,7 @@ static void drop(struct code_files *files, size_t i)
 
 	memmove(&files->jobs[i], &files->jobs[i + 1], (--files->n_jobs - i) * sizeof(job));
 	job.file->queued &= ~(unsigned int)job.part;
+	code_file_close_unmapped(files, job.file);
 	code_file_unref(files, job.file);
 }
 

@@ -251,6 +251,24 @@ class SystemWideTest < LiveTest
     assert_all_present(said['pids'], /\AComings#child\z/)
   end
 
+  # Of a program that has ended rbpf keeps no file system busy.
+  if RubyInstall.under_test.default?
+    def test_what_has_ended_can_be_unmounted
+      mount_library
+      record_while('class Unmounted', '-F', 499) do
+        assert system('ruby', '--disable-gems', '-e', <<~RUBY)
+          class Unmounted; end
+          require '#{path('container')}/bigdecimal.so'
+          600.times { BigDecimal('2').sqrt(500) }
+        RUBY
+        Live.wait_until('nothing keeps it busy') { system('umount', path('container'), err: File::NULL) }
+      end
+      assert(recording.json['modules'].any? { |file| file['path'].end_with?('container/bigdecimal.so') })
+    ensure
+      system('umount', '-l', path('container'), err: File::NULL)
+    end
+  end
+
   def test_few_open_files
     target = start('heartbeat.rb')
     target.wait_for('waiting')
@@ -357,6 +375,13 @@ class SystemWideTest < LiveTest
     end
     assert_equal 0, result.code, result.err
     result
+  end
+
+  # A library of Ruby's in a file system of its own.
+  def mount_library
+    Dir.mkdir(path('container'))
+    assert system('mount', '-t', 'tmpfs', 'none', path('container'))
+    FileUtils.cp("#{RbConfig::CONFIG['archdir']}/bigdecimal.so", path('container'))
   end
 
   def others

@@ -68,6 +68,7 @@ Test(code_files, same_file)
 	cr_expect_eq(a, c);
 	cr_expect_neq(a, b, "contents alone do not make it the same");
 	cr_expect_eq(a->references, 2);
+	cr_expect_geq(a->fd, 0);
 	cr_expect_str_eq(a->path, one.path);
 	cr_expect_eq(a->headers.base, CFI_BUILDER_BASE);
 	assert_sane_files(&files);
@@ -82,6 +83,7 @@ Test(code_files, same_file)
 	code_file_unref(&files, b);
 	code_file_unref(&files, c);
 	code_file_unref(&files, NULL);
+	cr_expect_eq(files.n_open, 0, "nobody needs them");
 	cr_expect_null(code_file_ref(&files, NULL));
 	assert_sane_files(&files);
 	cr_expect_eq(files.n_idle, 3, "kept for who comes next");

@@ -126,6 +126,38 @@ Test(code_symbols, table_and_symbols)
 	teardown(&f);
 }
 
+/*
+ * The last process that maps a file has gone: what was queued is read all the same, and then the
+ * file is closed. Which other parts it has is asked for when another process maps it.
+ */
+Test(code_symbols, nobody_maps_them_any_more)
+{
+	struct fixture f;
+
+	setup(&f);
+	code_map_use(f.map);
+	code_map_use(f.map);
+	cr_assert_geq(code_symbols_queue(&f.files, f.libc, false), 0);
+	cr_assert_geq(code_symbols_queue(&f.files, f.own, false), 0);
+	cr_assert(code_symbols_queued(f.own));
+	code_map_unuse(f.map);
+	cr_expect_geq(f.criterion->fd, 0, "one process has it still");
+	code_map_unuse(f.map);
+	cr_expect_eq(f.criterion->fd, -1);
+	cr_expect_geq(f.own->fd, 0, "it is to be read");
+	cr_assert_eq(code_readahead_poll(&f.files, true), 0);
+	cr_expect_eq(f.own->fd, -1);
+	cr_expect_eq(f.files.n_open, 0);
+	expect_function(f.own, address_of(&f, (const void *)function), "function");
+	code_map_use(f.map);
+	cr_assert_not_null(code_symbols_get(&f.files, f.criterion, false));
+	cr_expect_gt(f.criterion->symbols->elf.n, 100, "it is opened anew");
+	cr_expect_geq(f.criterion->fd, 0, "its table may be asked for");
+	code_map_unuse(f.map);
+	cr_expect_eq(f.files.n_open, 0);
+	teardown(&f);
+}
+
 /* A stack that is walked without a table is lost, one without names is held. */
 Test(code_symbols, tables_go_first)
 {
