@@ -16,12 +16,14 @@
  */
 #define SMALLEST_CHANGE 0.00005
 
-static struct flame_sum sum_of(const struct tree_node *node)
+static struct flame_sum sum_of_all(const struct tree *t)
 {
-	return (struct flame_sum) { .samples = node->total_samples,
-				    .value = node->total_value,
-				    .exact_samples = node->exact_samples,
-				    .exact_value = node->exact_value };
+	const struct tree_exact exact = tree_exact_of(t, 0);
+
+	return (struct flame_sum) { .samples = t->nodes[0].total_samples,
+				    .value = t->nodes[0].total_value,
+				    .exact_samples = exact.samples,
+				    .exact_value = exact.value };
 }
 
 /* The key of @node, in @base->keys. @known: that of each frame + 1, 0 if it is not known yet. */
@@ -90,10 +92,17 @@ static int grow_u32(uint32_t **v, size_t from, size_t n)
 
 static int grow_sums(struct flame_sums *s, size_t n)
 {
-	if (grow_u64(&s->values, s->n, n) || grow_u64(&s->exact_values, s->n, n) ||
-	    grow_u32(&s->samples, s->n, n) || grow_u32(&s->exact_samples, s->n, n))
+	if (grow_u64(&s->values, s->n, n) || grow_u32(&s->samples, s->n, n))
 		return -ENOMEM;
 	s->n = n;
+	return 0;
+}
+
+static int grow_exact(struct flame_sums *s, size_t n)
+{
+	if (grow_u64(&s->exact_values, s->n_exact, n) || grow_u32(&s->exact_samples, s->n_exact, n))
+		return -ENOMEM;
+	s->n_exact = n;
 	return 0;
 }
 
@@ -108,10 +117,13 @@ static void sums_deinit(struct flame_sums *s)
 
 static struct flame_sum sum_of_path(const struct flame_sums *s, uint32_t path)
 {
-	return (struct flame_sum) { .samples = s->samples[path],
-				    .value = s->values[path],
-				    .exact_samples = s->exact_samples[path],
-				    .exact_value = s->exact_values[path] };
+	struct flame_sum sum = { .samples = s->samples[path], .value = s->values[path] };
+
+	if (path < s->n_exact) {
+		sum.exact_samples = s->exact_samples[path];
+		sum.exact_value = s->exact_values[path];
+	}
+	return sum;
 }
 
 static void add_samples(uint32_t *to, uint64_t more)
@@ -125,13 +137,16 @@ static void add_samples(uint32_t *to, uint64_t more)
 static int add_nodes(const struct flame_base *base, const struct tree *t, const uint32_t *paths,
 		     struct flame_sums *sums)
 {
-	if (grow_sums(sums, base->path.n_nodes))
+	if (grow_sums(sums, base->path.n_nodes) ||
+	    (t->exact && grow_exact(sums, base->path.n_nodes)))
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_nodes; i++) {
 		add_samples(&sums->samples[paths[i]], t->nodes[i].total_samples);
-		add_samples(&sums->exact_samples[paths[i]], t->nodes[i].exact_samples);
 		sums->values[paths[i]] += t->nodes[i].total_value;
-		sums->exact_values[paths[i]] += t->nodes[i].exact_value;
+		if (!t->exact)
+			continue;
+		add_samples(&sums->exact_samples[paths[i]], t->exact[i].samples);
+		sums->exact_values[paths[i]] += t->exact[i].value;
 	}
 	return 0;
 }
@@ -148,7 +163,7 @@ int flame_base_init(const struct profile *p, const struct view_filter *f, bool i
 	r = tree_build(p, f, &opts, &t);
 	if (r)
 		return r;
-	base.all = sum_of(&t.nodes[0]);
+	base.all = sum_of_all(&t);
 	if (prefix_tree_init(&base.path) || find_paths(&base, &t, &paths) ||
 	    add_nodes(&base, &t, paths, &base.sums))
 		r = -ENOMEM;
@@ -187,7 +202,7 @@ static struct compare_sum with_variance(const struct flame_sum *s, const struct 
 
 int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_diff *ret)
 {
-	struct flame_diff d = { .base = base, .nodes = t->nodes };
+	struct flame_diff d = { .base = base, .nodes = t->nodes, .all = sum_of_all(t) };
 
 	if (find_paths(base, t, &d.paths) || add_nodes(base, t, d.paths, &d.after) ||
 	    grow_sums(&base->sums, base->path.n_nodes)) {
@@ -211,13 +226,12 @@ void flame_diff_deinit(struct flame_diff *d)
 struct compare_share flame_diff_share(const struct flame_diff *d, const struct tree_node *node)
 {
 	const uint32_t path = d->paths[node - d->nodes];
-	const struct flame_sum all_after = sum_of(&d->nodes[0]);
 	const struct compare_sum all_before = with_variance(&d->base->all, &d->base->all);
-	const struct compare_sum all = with_variance(&all_after, &all_after);
+	const struct compare_sum all = with_variance(&d->all, &d->all);
 	const struct flame_sum sum_before = sum_of_path(&d->base->sums, path);
 	const struct flame_sum sum_after = sum_of_path(&d->after, path);
 	const struct compare_sum before = with_variance(&sum_before, &d->base->all);
-	const struct compare_sum after = with_variance(&sum_after, &all_after);
+	const struct compare_sum after = with_variance(&sum_after, &d->all);
 
 	return compare_shares(&before, &all_before, &after, &all);
 }

@@ -36,9 +36,13 @@ struct flame_sum {
 
 /* The sums of paths, of which a long recording has millions: arrays, by path; owned. */
 struct flame_sums {
-	uint64_t *values, *exact_values;
-	uint32_t *samples, *exact_samples; /* at most UINT32_MAX */
+	uint64_t *values;
+	uint32_t *samples; /* at most UINT32_MAX */
 	size_t n;
+	/* What is exact of the first n_exact ones; of the others nothing is. */
+	uint64_t *exact_values;
+	uint32_t *exact_samples;
+	size_t n_exact;
 };
 
 struct flame_base {
@@ -62,6 +66,7 @@ struct flame_diff {
 	const struct tree_node *nodes;
 	uint32_t *paths; /* by node; owned */
 	struct flame_sums after;
+	struct flame_sum all;
 };
 
 /*

@@ -41,13 +41,19 @@
 
 /* ---- nodes ---- */
 
-static int add_node(struct tree_builder *b, const struct tree_node *node)
+/* @node is that of @path. */
+static int add_node(struct tree_builder *b, uint32_t path, const struct tree_node *node)
 {
 	struct tree *t = &b->tree;
 
 	b->too_large = t->n_nodes >= b->limits.max_nodes;
 	if (b->too_large || array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
 		return -ENOMEM;
+	if (b->exact) {
+		if (array_reserve(t->exact, t->cap_exact, t->n_nodes + 1))
+			return -ENOMEM;
+		t->exact[t->n_nodes] = b->exact[path];
+	}
 	t->nodes[t->n_nodes++] = *node;
 	return 0;
 }
@@ -60,10 +66,6 @@ static void fill_node(const struct tree_builder *b, uint32_t path, struct tree_n
 	node->self_samples = sum->self_samples;
 	node->total_value = sum->total_value;
 	node->total_samples = sum->total_samples;
-	if (b->exact) {
-		node->exact_samples = b->exact[path].samples;
-		node->exact_value = b->exact[path].value;
-	}
 	if (b->jit) {
 		node->jit_samples = b->jit[path].samples;
 		node->jit = b->jit[path].kinds;
@@ -95,23 +97,23 @@ static int add_part_node(struct tree_builder *b, uint32_t part)
 	struct tree_node *root = &b->tree.nodes[0];
 	struct path_sum *sum = &b->sums[0];
 
+	if (b->exact) {
+		b->tree.exact[0].samples += b->exact[0].samples;
+		b->tree.exact[0].value += b->exact[0].value;
+	}
 	if (b->tree.opts.split == TREE_SPLIT_NONE) {
 		fill_node(b, 0, root);
 		return 0;
 	}
 	root->total_value += sum->total_value;
 	root->total_samples += sum->total_samples;
-	if (b->exact) {
-		root->exact_samples += b->exact[0].samples;
-		root->exact_value += b->exact[0].value;
-	}
 	if (is_narrow(b, sum)) {
 		leave_out(&b->tree, 0, sum);
 		return 0;
 	}
 	sum->node = (uint32_t)b->tree.n_nodes;
 	fill_node(b, 0, &node);
-	return add_node(b, &node);
+	return add_node(b, 0, &node);
 }
 
 /* A node for each path that is wide enough, as its parents then are. */
@@ -132,7 +134,7 @@ static int add_nodes(struct tree_builder *b, uint32_t part)
 		node.depth = b->tree.nodes[node.parent].depth + 1;
 		node.frame = b->groups.frame[paths[b->met[i]].what];
 		fill_node(b, b->met[i], &node);
-		r = add_node(b, &node);
+		r = add_node(b, b->met[i], &node);
 	}
 	return r;
 }
@@ -385,6 +387,7 @@ void tree_deinit(struct tree *t)
 	if (!t)
 		return;
 	free(t->nodes);
+	free(t->exact);
 	*t = (struct tree) { 0 };
 }
 

@@ -33,7 +33,7 @@ struct tree_options {
 	enum tree_split split;
 	enum stack_mode stack; /* of this tree, if the filter says STACK_BOTH */
 	double min_percent;    /* leave out nodes narrower than this share of the root; 0: none */
-	bool exact;	       /* tell how much of each node is exact (sum.h) */
+	bool exact;	       /* tell how much of each node is exact: tree_exact_of() */
 };
 
 struct tree_node {
@@ -47,16 +47,21 @@ struct tree_node {
 	uint64_t total_value; /* self and all below; equal to the sum over children plus self */
 	uint64_t self_samples;
 	uint64_t total_samples;
-	uint64_t exact_samples; /* of these, those that tell exact lengths, if opts.exact … */
-	uint64_t exact_value;	/* … and theirs of total_value */
-	uint64_t jit_samples;	/* of these, in which a compiler's code ran the function … */
-	uint32_t jit;		/* … and which: FRAME_YJIT, FRAME_ZJIT, both */
-	uint32_t n_left_out;	/* below it, but below none of its children, for opts.min_percent */
+	uint64_t jit_samples; /* of these, in which a compiler's code ran the function … */
+	uint32_t jit;	      /* … and which: FRAME_YJIT, FRAME_ZJIT, both */
+	uint32_t n_left_out;  /* below it, but below none of its children, for opts.min_percent */
+};
+
+/* Of a node's total, what is exact (sum.h). */
+struct tree_exact {
+	uint64_t samples, value;
 };
 
 struct tree {
 	struct tree_node *nodes; /* [0] is the root, "all"; owned */
 	size_t n_nodes, cap_nodes;
+	struct tree_exact *exact; /* by node; NULL without opts.exact, or if nothing is; owned */
+	size_t cap_exact;
 	uint64_t n_left_out; /* nodes, for opts.min_percent */
 	struct tree_options opts;
 	const struct profile *profile; /* not owned */
@@ -80,6 +85,12 @@ struct tree {
  */
 int tree_build(const struct profile *p, const struct view_filter *f,
 	       const struct tree_options *opts, struct tree *ret);
+
+/* Of a tree with opts.exact. */
+static inline struct tree_exact tree_exact_of(const struct tree *t, size_t node)
+{
+	return t->exact ? t->exact[node] : (struct tree_exact) { 0 };
+}
 int tree_error(int r, struct err *err);
 
 /*

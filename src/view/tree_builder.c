@@ -12,6 +12,7 @@
 #include "base/intern.h"
 #include "profile/profile.h"
 #include "view/filter.h"
+#include "view/sum.h"
 
 /* Bytes that a node takes here and in what is made of it, about. */
 #define TREE_NODE_COST 256
@@ -106,6 +107,26 @@ static bool has_jit(const struct profile *p)
 	return false;
 }
 
+static bool has_exact(const struct tree_builder *b)
+{
+	for (size_t i = 0; i < b->starts[b->n_parts]; i++) {
+		const struct profile_aggregate *a = &b->profile->aggregates[b->order[i]];
+
+		if (view_sum_of(b->profile, a).exact_samples)
+			return true;
+	}
+	return false;
+}
+
+static int alloc_exact(struct tree_builder *b)
+{
+	b->exact = calloc(b->shape.n_paths, sizeof(*b->exact));
+	if (!b->exact || array_reserve(b->tree.exact, b->tree.cap_exact, 1))
+		return -ENOMEM;
+	b->tree.exact[0] = (struct tree_exact) { 0 };
+	return 0;
+}
+
 static int alloc_jit(struct tree_builder *b)
 {
 	const size_t n = b->profile->n_stacks + 1;
@@ -164,9 +185,7 @@ int tree_builder_init(struct tree_builder *b, const struct profile *p, const str
 	b->met = calloc(b->shape.n_paths, sizeof(*b->met));
 	if (!b->sums || !b->met || (has_jit(p) && alloc_jit(b)))
 		return -ENOMEM;
-	if (opts->exact)
-		b->exact = calloc(b->shape.n_paths, sizeof(*b->exact));
-	if (opts->exact && !b->exact)
+	if (opts->exact && has_exact(b) && alloc_exact(b))
 		return -ENOMEM;
 	if (b->n_parts > 1)
 		count_own(b);

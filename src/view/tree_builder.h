@@ -30,11 +30,6 @@ struct jit_sum {
 	uint32_t kinds; /* FRAME_JIT */
 };
 
-/* Of a path's total: what is exact (sum.h). */
-struct exact_sum {
-	uint64_t samples, value;
-};
-
 /* Samples of a stack and of those that go on from it, in the part that is being added. */
 struct stack_sum {
 	uint64_t samples;
@@ -62,7 +57,7 @@ struct tree_builder {
 	size_t n_met;
 	uint32_t *leaves; /* by stack: its node, if that is asked for; owned */
 
-	struct exact_sum *exact; /* by path, if that is asked for; owned */
+	struct tree_exact *exact; /* by path, if that is asked for and there is any; owned */
 
 	/* If there is compiled code, else NULL: */
 	struct jit_sum *jit;	  /* by path */

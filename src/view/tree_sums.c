@@ -25,7 +25,7 @@ static void meet(struct tree_builder *b, uint32_t path)
 	while (b->sums[path].part != b->part) {
 		b->sums[path] = (struct path_sum) { .part = b->part };
 		if (b->exact)
-			b->exact[path] = (struct exact_sum) { 0 };
+			b->exact[path] = (struct tree_exact) { 0 };
 		if (b->jit)
 			b->jit[path] = (struct jit_sum) { 0 };
 		b->met[b->n_met++] = path;

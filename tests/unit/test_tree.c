@@ -407,19 +407,20 @@ static void expect_exact(const struct tree *t, const struct tree *waits)
 
 	do {
 		const struct tree_node *node = &t->nodes[i];
+		const struct tree_exact exact = tree_exact_of(t, i);
 
 		i = tree_next(t, i);
-		mixed += node->exact_samples && node->exact_samples < node->total_samples;
-		none += !node->exact_samples;
-		if (!node->exact_samples) {
-			cr_expect_eq(node->exact_value, 0);
+		mixed += exact.samples && exact.samples < node->total_samples;
+		none += !exact.samples;
+		if (!exact.samples) {
+			cr_expect_eq(exact.value, 0);
 			continue;
 		}
 		cr_assert(node->frame == waits->nodes[at].frame &&
 			  node->label == waits->nodes[at].label);
 		cr_expect_eq(node->depth, waits->nodes[at].depth);
-		cr_expect_eq(node->exact_samples, waits->nodes[at].total_samples);
-		cr_expect_eq(node->exact_value, waits->nodes[at].total_value);
+		cr_expect_eq(exact.samples, waits->nodes[at].total_samples);
+		cr_expect_eq(exact.value, waits->nodes[at].total_value);
 		at = tree_next(waits, at);
 	} while (i);
 	cr_expect_eq(at, 0, "no further nodes");
@@ -457,7 +458,7 @@ Test(tree, what_is_exact)
 		opts.exact = false;
 		cr_assert_eq(tree_build(&b.out.profile, &only, &opts, &waits), 0);
 		expect_exact(&t, &waits);
-		cr_expect_eq(waits.nodes[0].exact_samples, 0, "it was not asked for");
+		cr_expect_null(waits.exact, "it was not asked for");
 		tree_deinit(&t);
 		tree_deinit(&waits);
 	}
