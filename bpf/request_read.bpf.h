@@ -33,7 +33,7 @@ static __always_inline struct walk_seen *request_seen(struct walk *w, __u64 addr
 static __always_inline bool request_is_seen(const struct walk *w, const struct walk_seen *seen,
 					    __u64 addr)
 {
-	return seen->addr == (addr ^ w->seed) || was_old(w, seen->addr, addr);
+	return is_seen(w, seen->addr, addr);
 }
 
 /* @flags: the object's. */

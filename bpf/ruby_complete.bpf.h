@@ -19,9 +19,7 @@ static __always_inline __u32 iseq_slot(const struct walk *w, __u64 iseq)
 /* Whether a check of @iseq was taken under this seed, or of the old @iseq that is there. */
 static __always_inline bool iseq_is_seen(const struct walk *w, __u64 iseq)
 {
-	__u64 seen = w->iseqs[iseq_slot(w, iseq)].seen;
-
-	return seen == (iseq ^ w->seed) || was_old(w, seen, iseq);
+	return is_seen(w, w->iseqs[iseq_slot(w, iseq)].seen, iseq);
 }
 
 /* Returns true, and notes it, if no check of @iseq was taken under this seed. */
@@ -140,7 +138,7 @@ static __always_inline bool frame_is_new(struct walk *w, const struct rbpf_frame
 	bool is_new = f->iseq && !iseq_is_seen(w, f->iseq);
 	__u64 *slot = &w->mes[me_slot(w, f->me)].sent;
 
-	if (!f->me || *slot == (f->me ^ w->seed) || was_old(w, *slot, f->me))
+	if (!f->me || is_seen(w, *slot, f->me))
 		return is_new;
 	*slot = f->me ^ w->seed;
 	return true;

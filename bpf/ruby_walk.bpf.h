@@ -148,6 +148,12 @@ static __always_inline bool was_old(const struct walk *w, __u64 seen, __u64 addr
 	return w->old_seed && seen == (addr ^ w->old_seed);
 }
 
+/* Whether @seen, of such a table, is of @addr as long as this seed lasts, or of the old one. */
+static __always_inline bool is_seen(const struct walk *w, __u64 seen, __u64 addr)
+{
+	return seen == (addr ^ w->seed) || was_old(w, seen, addr);
+}
+
 static __always_inline __u32 me_slot(const struct walk *w, __u64 me)
 {
 	return (me >> 3 ^ me >> 13 ^ w->spread) & (ME_SLOTS - 1);
@@ -184,9 +190,7 @@ __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 /* The method entry behind a method frame's ep[-2]. */
 static __always_inline __u64 me_unwrap(struct walk *w, __u32 walk_id, __u64 x)
 {
-	__u64 seen = w->mes[me_slot(w, x)].seen;
-
-	return seen == (x ^ w->seed) || was_old(w, seen, x) ? x : walk_me_read(walk_id, x);
+	return is_seen(w, w->mes[me_slot(w, x)].seen, x) ? x : walk_me_read(walk_id, x);
 }
 
 /*
@@ -198,7 +202,7 @@ static __always_inline __u64 me_unwrap_near(struct walk *w, __u32 walk_id, __u64
 {
 	__u64 *near = &w->me_near[(w->cf_end - cfp) >> ME_NEAR_SHIFT & (ME_NEAR - 1)], me;
 
-	if (*near == (x ^ w->seed) || was_old(w, *near, x))
+	if (is_seen(w, *near, x))
 		return x;
 	me = me_unwrap(w, walk_id, x);
 	if (me == x)

@@ -101,8 +101,8 @@ int write_behind_new(write_behind_fn *write, void *arg, size_t max_bytes, struct
 }
 
 /*
- * What @write failed with, once there is room for @len bytes, or because of it. *@ret is a spare
- * piece that has room for them, or NULL.
+ * What @write failed with, once @len bytes more may wait, or because of it. *@ret is a spare piece,
+ * however large, or NULL.
  */
 static int wait_for_room(struct write_behind *w, size_t len, struct piece **ret)
 {

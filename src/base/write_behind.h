@@ -15,8 +15,7 @@ typedef int write_behind_fn(void *arg, const void *data, size_t len);
 
 /*
  * @write gets all that is added, in that order, in one thread: not the caller's, unless no other
- * can be made. Up to @max_bytes are kept for it, or one piece that is larger. Returns 0, or
- * -ENOMEM;
+ * can be made. Up to @max_bytes are kept for it, or one piece that is larger. Returns 0 or -ENOMEM.
  * *@ret: write_behind_end().
  */
 int write_behind_new(write_behind_fn *write, void *arg, size_t max_bytes,

@@ -214,13 +214,12 @@ int sampling_start(struct sampling *s, struct sink *sink, struct err *err)
  */
 static void pace_lives(struct sampling *s)
 {
-	struct collector_status st;
+	const uint64_t lives = collector_lives(s->collector);
 	uint64_t ns;
 
-	collector_status(s->collector, &st);
-	if (st.lives == s->lives)
+	if (lives == s->lives)
 		return;
-	s->lives = st.lives;
+	s->lives = lives;
 	ns = pace_use(&s->pace, clock_ns(CLOCK_MONOTONIC));
 	if (ns && !stop_signals())
 		nanosleep(&(struct timespec) { .tv_nsec = (long)ns }, NULL);

@@ -52,7 +52,7 @@ struct sampling {
 	struct launch child; /* pid -1 without a command */
 	int child_status;
 	bool child_ended;
-	uint64_t lives; /* of the collector's status, up to the last sampling_poll() */
+	uint64_t lives; /* collector_lives(), at the last sampling_poll() */
 	struct pace pace;
 	/*
 	 * When second 0 began, of who shows each second when it has ended, which may be set at any

@@ -27,6 +27,11 @@ void unwind_pool_deinit(struct unwind_pool *pool)
 	extents_deinit(&pool->chunks);
 }
 
+uint32_t unwind_pool_chunks(const struct cfi_table *table)
+{
+	return (table->n_words + RBPF_POOL_CHUNK - 1) / RBPF_POOL_CHUNK;
+}
+
 uint64_t unwind_pool_hash(const struct cfi_table *table)
 {
 	return hash_seeded(hash_seed(), table->words, table->n_words * sizeof(*table->words)) | 1;
@@ -78,7 +83,7 @@ static void write_words(const struct cfi_table *from, uint32_t n_rules, uint32_t
 static int add(struct unwind_pool *pool, const struct cfi_table *from, uint64_t now,
 	       struct pooled_table **ret)
 {
-	uint32_t chunks = (from->n_words + RBPF_POOL_CHUNK - 1) / RBPF_POOL_CHUNK, first;
+	uint32_t chunks = unwind_pool_chunks(from), first;
 	struct pooled_table *table;
 	int r;
 

@@ -45,6 +45,9 @@ struct unwind_pool {
 int unwind_pool_init(struct unwind_pool *pool, uint32_t *words, uint32_t n_words);
 void unwind_pool_deinit(struct unwind_pool *pool);
 
+/* Chunks that the words of @table take. */
+uint32_t unwind_pool_chunks(const struct cfi_table *table);
+
 /* What unwind_pool_put() finds the words of @table by; never 0. */
 uint64_t unwind_pool_hash(const struct cfi_table *table);
 

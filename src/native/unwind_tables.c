@@ -454,7 +454,7 @@ static void set_no_table(struct unwind_tables *t, struct code_file *file, uint32
 static int store(struct unwind_tables *t, struct code_file *file, const struct cfi_table *from,
 		 uint64_t now)
 {
-	uint32_t chunks = (from->n_words + RBPF_POOL_CHUNK - 1) / RBPF_POOL_CHUNK;
+	uint32_t chunks = unwind_pool_chunks(from);
 	struct unwind_table *table = table_of(t, file);
 	struct pooled_table *words;
 	int r;

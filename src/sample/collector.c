@@ -357,6 +357,11 @@ int collector_tell_waits(struct collector *c, struct err *err)
 	return engine_open_waits(c->engine, 0, err);
 }
 
+uint64_t collector_lives(const struct collector *c)
+{
+	return c->lives;
+}
+
 void collector_status(const struct collector *c, struct collector_status *ret)
 {
 	*ret = (struct collector_status) {
@@ -366,7 +371,6 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.samples = c->totals.samples,
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
-		.lives = c->lives,
 		.full = c->full,
 	};
 	snprintf(ret->refused, sizeof(ret->refused), "%s", c->refused);

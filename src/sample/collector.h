@@ -85,6 +85,9 @@ int collector_poll(struct collector *c, struct err *err);
  */
 int collector_tell_waits(struct collector *c, struct err *err);
 
+/* How often a process or thread was said to begin, end or execute so far. */
+uint64_t collector_lives(const struct collector *c);
+
 /* The ids of its sink that it holds, while collector_poll() is not running. */
 struct id_holder collector_ids(struct collector *c);
 
@@ -96,7 +99,6 @@ struct collector_status {
 	uint64_t samples;
 	uint64_t lost;
 	size_t threads; /* sampled so far */
-	uint64_t lives; /* how often a process or thread was said to begin, end or execute */
 	bool full;	/* collector_poll() has failed as the sink has no room: see there */
 	/*
 	 * Why a process (the latest one) holds no Ruby, or one that cannot be walked; empty: all
