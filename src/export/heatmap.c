@@ -35,19 +35,18 @@
 #include "view/filter.h"
 #include "view/heat.h"
 
-#define DEFAULT_ROWS	    50
-#define MAX_SECONDS_OF_WAIT 64 /* one that goes on has a sample about once a second */
+#define DEFAULT_ROWS 50
 
 /* Bytes of the page for a cell, a node of a slot, and a node, about. */
-#define CELL_BYTES	    20 /* so that cells take a quarter at most */
-#define PAIR_BYTES	    12
-#define NODE_BYTES	    60
+#define CELL_BYTES   20 /* so that cells take a quarter at most */
+#define PAIR_BYTES   12
+#define NODE_BYTES   60
 
 /*
  * Nodes that are kept as long as the columns are not put together, and that are kept at any rate.
  */
-#define ENOUGH_NODES	    4096
-#define FEW_NODES	    1024
+#define ENOUGH_NODES 4096
+#define FEW_NODES    1024
 
 struct heatmap {
 	const struct profile *profile;
@@ -124,8 +123,9 @@ static int shrink(struct heatmap *m)
 }
 
 /* @s is of one cell. */
-static int add_to_cell(struct heatmap *m, const struct profile_sample *s)
+static int add_to_cell(void *arg, const struct profile_sample *s)
 {
+	struct heatmap *m = arg;
 	const uint64_t origin = m->profile->meta.start_monotonic_ns;
 
 	while (heat_is_full(&m->heat))
@@ -136,12 +136,11 @@ static int add_to_cell(struct heatmap *m, const struct profile_sample *s)
 	return 0;
 }
 
-/* When the cell ends in which @s begins; CLOCK_MONOTONIC. */
-static uint64_t first_cell_end(struct heatmap *m, const struct profile_sample *s)
+static uint64_t cell_end(void *arg, uint64_t at)
 {
+	struct heatmap *m = arg;
 	const uint64_t origin = m->profile->meta.start_monotonic_ns;
-	const uint64_t begin = s->ts > s->value ? s->ts - s->value : 0;
-	const uint64_t end = heat_cell_end(&m->heat, begin > origin ? begin - origin : 0);
+	const uint64_t end = heat_cell_end(&m->heat, at > origin ? at - origin : 0);
 
 	return end < UINT64_MAX - origin ? origin + end : UINT64_MAX;
 }
@@ -149,20 +148,15 @@ static uint64_t first_cell_end(struct heatmap *m, const struct profile_sample *s
 static int take_sample(void *arg, const struct profile_sample *sample)
 {
 	struct heatmap *m = arg;
-	const size_t max_parts = MAX_SECONDS_OF_WAIT * m->heat.rows;
-	struct profile_sample s = *sample, before;
-	size_t n = 0;
-	int r = 0;
+	const struct sample_cells cells = { .end = cell_end, .fn = add_to_cell, .arg = m };
+	const uint32_t whole = SAMPLE_MAX_PARTS * (uint32_t)m->heat.rows;
+	struct profile_sample s = *sample;
 
 	if (!shown_sample(&m->shown, &s))
 		return 0;
-	for (; !m->by_samples && n < max_parts && !r; n++) {
-		if (!sample_part_before(m->profile, &s, first_cell_end(m, &s), &before))
-			break;
-		r = add_to_cell(m, &before);
-	}
-	/* One that ended just with a cell is of that one. */
-	return r || (n && !s.value) ? r : add_to_cell(m, &s);
+	if (m->by_samples)
+		return add_to_cell(m, &s);
+	return sample_parts_in_cells(m->profile, s, whole + 1 /* the rest */, &cells);
 }
 
 static int read_samples(struct heatmap *m, uint64_t max_bytes, struct err *err)

@@ -37,24 +37,50 @@ bool sample_part_before(const struct profile *p, struct profile_sample *s, uint6
 	return true;
 }
 
-int sample_parts_by_second(const struct profile *p, struct profile_sample s, uint32_t max,
-			   sample_fn *fn, void *arg)
+int sample_parts_in_cells(const struct profile *p, struct profile_sample s, uint32_t max,
+			  const struct sample_cells *cells)
 {
-	const uint64_t start = p->meta.start_monotonic_ns;
 	struct profile_sample before;
 	uint32_t n;
 	int r = 0;
 
 	for (n = 1; n < max && !r; n++) {
-		const uint64_t begin = begin_of(&s);
-		const uint64_t next = begin > start ? (begin - start) / NSEC_PER_SEC + 1 : 1;
-
-		if (!sample_part_before(p, &s, start + next * NSEC_PER_SEC, &before))
+		if (!sample_part_before(p, &s, cells->end(cells->arg, begin_of(&s)), &before))
 			break;
-		r = fn(arg, &before);
+		r = cells->fn(cells->arg, &before);
 	}
-	/* One that ended just with a second is of that one. */
-	return r || (n > 1 && !s.value) ? r : fn(arg, &s);
+	/* One that ended just with a cell is of that one. */
+	return r || (n > 1 && !s.value) ? r : cells->fn(cells->arg, &s);
+}
+
+struct by_second {
+	uint64_t start;
+	sample_fn *fn;
+	void *arg;
+};
+
+static uint64_t second_end(void *arg, uint64_t at)
+{
+	const uint64_t start = ((const struct by_second *)arg)->start;
+	const uint64_t next = at > start ? (at - start) / NSEC_PER_SEC + 1 : 1;
+
+	return start + next * NSEC_PER_SEC;
+}
+
+static int take_part(void *arg, const struct profile_sample *part)
+{
+	const struct by_second *b = arg;
+
+	return b->fn(b->arg, part);
+}
+
+int sample_parts_by_second(const struct profile *p, struct profile_sample s, uint32_t max,
+			   sample_fn *fn, void *arg)
+{
+	struct by_second b = { .start = p->meta.start_monotonic_ns, .fn = fn, .arg = arg };
+	const struct sample_cells cells = { .end = second_end, .fn = take_part, .arg = &b };
+
+	return sample_parts_in_cells(p, s, max, &cells);
 }
 
 /* The first cut of @p that @s begins before and does not end before; 0: none. */

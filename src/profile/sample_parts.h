@@ -34,6 +34,20 @@ bool sample_part_before(const struct profile *p, struct profile_sample *s, uint6
  */
 #define SAMPLE_MAX_PARTS 64u
 
+/* Time in cells, one after another. */
+struct sample_cells {
+	uint64_t (*end)(void *arg, uint64_t at); /* of the cell with @at; CLOCK_MONOTONIC */
+	sample_fn *fn;				 /* called for a part in one cell */
+	void *arg;				 /* of both */
+};
+
+/*
+ * Call @cells->fn for each part of @s in a cell, of @max parts at most: the last one is all the
+ * rest. Returns 0, or what it did if not 0.
+ */
+int sample_parts_in_cells(const struct profile *p, struct profile_sample s, uint32_t max,
+			  const struct sample_cells *cells);
+
 /*
  * Call @fn for each part of @s in a second, counted from the start of the recording, of @max parts
  * at most: the last one is all the rest. Returns 0, or what @fn did if not 0.
