@@ -36,7 +36,7 @@ static void each_option(struct buf *out, const struct command *cmd, option_visit
 	size_t g, i;
 
 	for (g = 0; g < cmd->n_groups; g++)
-		for (i = 0; i < cmd->groups[g]->n - cmd->groups[g]->n_refused; i++)
+		for (i = 0; i < option_group_offered(cmd->groups[g]); i++)
 			visit(out, cmd, &cmd->groups[g]->options[i]);
 	for (i = 0; i < global->n; i++)
 		if (!hides(cmd, global->options[i].name))

@@ -130,7 +130,7 @@ static void add_group(struct buf *out, const struct option_group *group,
 	size_t i;
 
 	buf_addf(out, "\n%s:\n", group->title);
-	for (i = 0; i < group->n - group->n_refused; i++)
+	for (i = 0; i < option_group_offered(group); i++)
 		if (!has_option(hider, group->options[i].name))
 			add_option(out, &group->options[i]);
 }
@@ -193,7 +193,7 @@ static void dump_group(struct buf *out, const char *command, const struct option
 	char letter[3];
 	size_t i;
 
-	for (i = 0; i < group->n - group->n_refused; i++) {
+	for (i = 0; i < option_group_offered(group); i++) {
 		spec = &group->options[i];
 		snprintf(letter, sizeof(letter), "-%c", spec->letter);
 		buf_addf(out, "%s\t--%s\t%s\t%s\t%s\n", command, spec->name, letter,

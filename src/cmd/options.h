@@ -89,6 +89,12 @@ struct option_group {
 	size_t offset; /* of the group's struct in the command's */
 };
 
+/* How many of them help and completion offer. */
+static inline size_t option_group_offered(const struct option_group *group)
+{
+	return group->n - group->n_refused;
+}
+
 /* Groups and the struct their offsets count from. */
 struct option_target {
 	const struct option_group *const *groups;
