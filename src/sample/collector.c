@@ -112,7 +112,7 @@ int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err 
 		r = life_add(c, pid, 0, false, &p, err);
 	if (r)
 		return r;
-	r = p->vm ? 0 : life_attach(c, p, NULL, 0, err);
+	r = p->vm ? 0 : find_ruby(c, p, NULL, 0, err);
 	if (r == -ENOENT && must_be_ruby)
 		ruby_not_found(&p->info, c->opts.worker, err);
 	return (must_be_ruby || r == -ENOMEM) && r != -EAGAIN ? r : 0;

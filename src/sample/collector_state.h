@@ -2,8 +2,9 @@
 /*
  * What the parts of the collector share: collector.c keeps the loop, samples.c takes stacks and
  * samples, waits.c time off the CPU, process_life.c and thread_life.c know how processes and their
- * threads begin, change and end, clocks.c which clocks see them, system_wide.c which of the
- * machine's are to be followed, and unknown.c what is done when records were lost that tell it.
+ * threads begin, change and end, find_ruby.c whether there is a Ruby in a process, clocks.c which
+ * clocks see threads, system_wide.c which of the machine's processes are to be followed, and
+ * unknown.c what is done when records were lost that tell it.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
 #define RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -156,22 +157,6 @@ int samples_release(struct collector *c, struct tracked_process *p);
 int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	     struct tracked_process **ret, struct err *err);
 
-/*
- * Look for a Ruby in @p, by the thread pointers in @tasks; NULL: read them. Returns 0 or why none
- * was found.
- */
-int life_attach(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
-		size_t n_tasks, struct err *err);
-
-/* The same where it is no failure that there is none, or none that can be walked. */
-int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
-	     size_t n_tasks);
-
-/*
- * The same when @p is seen using CPU, with pauses that double from TRY_AGAIN_MIN to TRY_AGAIN_MAX.
- */
-int life_try_again(struct collector *c, struct tracked_process *p);
-
 /* Count @p, once, if it has ended before a Ruby was found in it. */
 void life_count_ended_unseen(struct collector *c, struct tracked_process *p);
 
@@ -208,6 +193,28 @@ int life_sweep(struct collector *c, uint64_t now);
  */
 int life_read_account(struct collector *c);
 int life_finish_account(struct collector *c);
+
+/* ---- find_ruby.c ---- */
+
+/*
+ * Look for a Ruby in @p, by the thread pointers in @tasks; NULL: read them. Returns 0 or why none
+ * was found.
+ */
+int find_ruby(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
+	      size_t n_tasks, struct err *err);
+
+/* The same where it is no failure that there is none, or none that can be walked. */
+int find_ruby_try(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
+		  size_t n_tasks);
+
+/*
+ * The same when @p is seen using CPU, with pauses that double from TRY_AGAIN_MIN to TRY_AGAIN_MAX.
+ */
+int find_ruby_try_again(struct collector *c, struct tracked_process *p);
+
+/* Take the Ruby of @parent, if it has one, for @p, which was forked from it. */
+int find_ruby_inherit(struct collector *c, struct tracked_process *p,
+		      const struct tracked_process *parent);
 
 /* ---- clocks.c ---- */
 

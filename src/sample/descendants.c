@@ -36,7 +36,7 @@ static int add(struct collector *c, pid_t pid, bool *added, struct err *err)
 	r = life_add(c, pid, 0, false, &p, NULL);
 	if (!r) {
 		*added = true;
-		r = life_attach(c, p, NULL, 0, NULL);
+		r = find_ruby(c, p, NULL, 0, NULL);
 	}
 	return r == -ENOMEM ? err_oom(err) : 0;
 }

@@ -34,7 +34,7 @@ int samples_names(struct collector *c, struct tracked_process *p, struct resolve
 	int r;
 
 	*ret = NULL;
-	r = life_try(c, p, NULL, 0);
+	r = find_ruby_try(c, p, NULL, 0);
 	if (!r && !p->vm)
 		life_count_ended_unseen(c, p);
 	if (r || !p->vm)
@@ -377,7 +377,7 @@ int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *re
 	if (p->let_go)
 		return 0;
 	with_ruby = p->vm != NULL; /* before this sample */
-	r = life_try_again(c, p);
+	r = find_ruby_try_again(c, p);
 	if (r)
 		return r;
 	return held_first(&p->held) ? hold(c, p, rec, len, with_ruby)

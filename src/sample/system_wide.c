@@ -135,7 +135,7 @@ int collector_scan(struct collector *c, struct err *err)
 	LIST_FOREACH(p, &c->table.list, link) {
 		if (stop_overdue())
 			break;
-		r = life_try(c, p, tasks, n);
+		r = find_ruby_try(c, p, tasks, n);
 		if (r)
 			return err_oom(err);
 	}
