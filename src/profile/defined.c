@@ -106,3 +106,35 @@ void defined_stacks_forget(struct defined_stacks *s)
 	s->depths = NULL;
 	s->cap_depths = 0;
 }
+
+/* ---- all of a recording ---- */
+
+int definitions_init(struct definitions *ret)
+{
+	*ret = (struct definitions) { .strings.first = 1, .spans.first = 1 };
+	return defined_stacks_init(&ret->stacks);
+}
+
+void definitions_deinit(struct definitions *d)
+{
+	defined_deinit(&d->strings);
+	defined_deinit(&d->modules);
+	defined_deinit(&d->frames);
+	defined_deinit(&d->spans);
+	defined_stacks_deinit(&d->stacks);
+}
+
+size_t definitions_bytes(const struct definitions *d)
+{
+	return intern_bytes(&d->strings.known) + intern_bytes(&d->modules.known) +
+	       intern_bytes(&d->frames.known);
+}
+
+void definitions_forget(struct definitions *d)
+{
+	defined_forget(&d->strings);
+	defined_forget(&d->modules);
+	defined_forget(&d->frames);
+	defined_forget(&d->spans);
+	defined_stacks_forget(&d->stacks);
+}

@@ -67,4 +67,22 @@ uint32_t defined_stacks_node(const struct defined_stacks *s, uint32_t stack);
 
 void defined_stacks_forget(struct defined_stacks *s);
 
+/* All that is written once. */
+struct definitions {
+	struct defined strings; /* from 1: 0 is "" */
+	struct defined modules;
+	struct defined frames;
+	struct defined spans; /* from 1: 0 is none */
+	struct defined_stacks stacks;
+};
+
+/* Returns 0 or -ENOMEM. @ret: definitions_deinit(). */
+int definitions_init(struct definitions *ret);
+void definitions_deinit(struct definitions *d); /* accepts one that is all zero */
+
+/* Bytes of memory of strings, modules and frames. */
+size_t definitions_bytes(const struct definitions *d);
+
+void definitions_forget(struct definitions *d);
+
 #endif

@@ -33,11 +33,7 @@ struct recorder {
 	struct sink sink;
 	struct record_writer out;
 
-	struct defined strings; /* from 1: 0 is "" */
-	struct defined modules;
-	struct defined frames;
-	struct defined spans; /* from 1: 0 is none */
-	struct defined_stacks stacks;
+	struct definitions defs;
 	uint32_t n_processes;
 	uint32_t n_threads;
 	struct live_threads threads;
@@ -103,7 +99,7 @@ static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *re
 		*ret = 0;
 		return 0;
 	}
-	r = defined_add(&rec->strings, buf_str(&rec->clean), len, &id, &is_new);
+	r = defined_add(&rec->defs.strings, buf_str(&rec->clean), len, &id, &is_new);
 	if (!r && is_new)
 		r = record_write_string(&rec->out, buf_str(&rec->clean), len);
 	if (!r)
@@ -113,7 +109,7 @@ static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *re
 
 static bool string_ok(const struct recorder *rec, uint32_t id)
 {
-	return id < defined_end(&rec->strings);
+	return id < defined_end(&rec->defs.strings);
 }
 
 /* Parents come first, so that nobody who follows them can go round in circles. */
@@ -260,7 +256,7 @@ static int add_module(struct sink *sink, const struct profile_module *def, uint3
 		return failed(rec);
 	if (!string_ok(rec, def->path) || !string_ok(rec, def->build_id))
 		return -EINVAL;
-	err = defined_add(&rec->modules, def, sizeof(*def), &id, &is_new);
+	err = defined_add(&rec->defs.modules, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
 		record_put(&r, def->path);
 		record_put(&r, def->build_id);
@@ -284,10 +280,10 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 		return failed(rec);
 	if (def->kind >= FRAME_KIND_COUNT || !string_ok(rec, def->name) ||
 	    !string_ok(rec, def->file) ||
-	    (def->module != PROFILE_NONE && def->module >= defined_end(&rec->modules)) ||
+	    (def->module != PROFILE_NONE && def->module >= defined_end(&rec->defs.modules)) ||
 	    !frame_reason_fits(def->reason, def->kind) || def->raw_name)
 		return -EINVAL;
-	err = defined_add(&rec->frames, def, sizeof(*def), &id, &is_new);
+	err = defined_add(&rec->defs.frames, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
 		record_put(&r, def->kind == FRAME_NOT_RECORDED ? FRAME_NATIVE : def->kind);
 		record_put(&r, def->name);
@@ -315,9 +311,9 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 
 	if (failed(rec))
 		return failed(rec);
-	if (frame >= defined_end(&rec->frames))
+	if (frame >= defined_end(&rec->defs.frames))
 		return -EINVAL;
-	err = defined_stacks_add(&rec->stacks, parent, frame, &id, &is_new);
+	err = defined_stacks_add(&rec->defs.stacks, parent, frame, &id, &is_new);
 	if (!err && is_new) {
 		record_put(&r, parent);
 		record_put(&r, frame);
@@ -368,9 +364,9 @@ static int add_span(struct sink *sink, const struct profile_span *span, uint32_t
 
 	if (failed(rec))
 		return failed(rec);
-	if (rec->spans.known.count >= SPANS_KEPT)
-		defined_forget(&rec->spans);
-	err = defined_add(&rec->spans, span, sizeof(*span), &id, &is_new);
+	if (rec->defs.spans.known.count >= SPANS_KEPT)
+		defined_forget(&rec->defs.spans);
+	err = defined_add(&rec->defs.spans, span, sizeof(*span), &id, &is_new);
 	if (!err && is_new) {
 		record_put_bytes(&r, span, sizeof(*span));
 		err = record_end(&rec->out, &r);
@@ -399,52 +395,6 @@ static int switch_id(struct recorder *rec, enum rbpf_file_record kind, uint32_t 
 	return record_end(&rec->out, &r);
 }
 
-/* The file of the Ruby frame that @node adds to its stack, a string; PROFILE_NONE: it adds none. */
-static uint32_t file_of(const struct recorder *rec, uint32_t node)
-{
-	const struct profile_frame *frame = defined_get(&rec->frames,
-							rec->stacks.tree.nodes[node].what, NULL);
-
-	return frame && frame->kind == FRAME_RUBY ? frame->file : PROFILE_NONE;
-}
-
-static int heat_source(struct recorder *rec, uint32_t process, uint32_t file, bool hot)
-{
-	const char *path;
-	size_t len;
-
-	if (source_heat_again(&rec->heat, process, file, hot))
-		return 0;
-	path = defined_get(&rec->strings, file, &len);
-	return path ? source_heat_add(&rec->heat, process, file, path, len, hot) : 0;
-}
-
-/*
- * The innermost Ruby frame says which file is hot. Files of its callers have samples, too: they are
- * told once for each stack and process, up to a stack of which that was done.
- */
-static int heat_sources(struct recorder *rec, uint32_t process, uint32_t stack)
-{
-	uint32_t node = defined_stacks_node(&rec->stacks, stack);
-	bool hot = true;
-	int r = 0;
-
-	if (source_heat_stacks(&rec->heat, rec->stacks.tree.n_nodes))
-		return -ENOMEM;
-	for (; !r && node; node = rec->stacks.tree.nodes[node].parent) {
-		bool is_new = source_heat_first(&rec->heat, process, node);
-		uint32_t file = is_new || hot ? file_of(rec, node) : PROFILE_NONE;
-
-		if (file != PROFILE_NONE) {
-			r = heat_source(rec, process, file, hot);
-			hot = false;
-		}
-		if (!is_new && !hot)
-			break;
-	}
-	return r;
-}
-
 /* Whether @request is one of @thread, as far as that is remembered. */
 static bool request_ok(const struct recorder *rec, const struct live_thread *thread,
 		       uint32_t request)
@@ -465,8 +415,8 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 	if (failed(rec))
 		return failed(rec);
 	thread = live_threads_find(&rec->threads, sample->thread);
-	if (!thread || sample->stack >= defined_stacks_end(&rec->stacks) ||
-	    sample->event >= rec->n_events || sample->span >= defined_end(&rec->spans) ||
+	if (!thread || sample->stack >= defined_stacks_end(&rec->defs.stacks) ||
+	    sample->event >= rec->n_events || sample->span >= defined_end(&rec->defs.spans) ||
 	    !request_ok(rec, thread, sample->request))
 		return -EINVAL;
 	err = record_writer_sample(&rec->out, sample->ts);
@@ -477,7 +427,7 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 		err = switch_id(rec, RBPF_FILE_REC_THREAD_SPAN, sample->thread, &thread->span,
 				sample->span);
 	if (!err && rec->has_heat)
-		err = heat_sources(rec, thread->process, sample->stack);
+		err = source_heat_sample(&rec->heat, &rec->defs, thread->process, sample->stack);
 	if (err)
 		return err;
 	r.bytes[0] = RBPF_FILE_REC_SAMPLE;
@@ -563,19 +513,14 @@ static int flush(struct sink *sink)
 	return recorder_flush(of(sink), false);
 }
 
-static void forget_stacks(struct recorder *rec)
-{
-	defined_stacks_forget(&rec->stacks);
-	source_heat_forget(&rec->heat);
-}
-
 static bool forget_stacks_beyond(struct sink *sink, size_t keep)
 {
 	struct recorder *rec = of(sink);
 
-	if (defined_stacks_count(&rec->stacks) <= keep)
+	if (defined_stacks_count(&rec->defs.stacks) <= keep)
 		return false;
-	forget_stacks(rec);
+	defined_stacks_forget(&rec->defs.stacks);
+	source_heat_forget(&rec->heat);
 	return true;
 }
 
@@ -595,21 +540,15 @@ static void process_gone(struct sink *sink, uint32_t process)
 
 static size_t definition_bytes(const struct sink *sink)
 {
-	const struct recorder *rec = (const struct recorder *)sink;
-
-	return intern_bytes(&rec->strings.known) + intern_bytes(&rec->modules.known) +
-	       intern_bytes(&rec->frames.known);
+	return definitions_bytes(&((const struct recorder *)sink)->defs);
 }
 
 static void forget(struct sink *sink)
 {
 	struct recorder *rec = of(sink);
 
-	defined_forget(&rec->strings);
-	defined_forget(&rec->modules);
-	defined_forget(&rec->frames);
-	defined_forget(&rec->spans);
-	forget_stacks(rec);
+	definitions_forget(&rec->defs);
+	source_heat_forget(&rec->heat);
 }
 
 static int sticky_error(const struct sink *sink, struct err *err)
@@ -656,11 +595,7 @@ static void recorder_free(struct recorder *rec)
 	free(rec->request_threads);
 	live_threads_deinit(&rec->threads);
 	buf_deinit(&rec->clean);
-	defined_deinit(&rec->strings);
-	defined_deinit(&rec->modules);
-	defined_deinit(&rec->frames);
-	defined_deinit(&rec->spans);
-	defined_stacks_deinit(&rec->stacks);
+	definitions_deinit(&rec->defs);
 	source_heat_deinit(&rec->heat);
 	free(rec);
 }
@@ -698,14 +633,13 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 	struct recorder *rec = calloc(1, sizeof(*rec));
 	int r;
 
-	if (!rec || defined_stacks_init(&rec->stacks)) {
+	if (!rec || definitions_init(&rec->defs)) {
 		free(rec);
 		return err_oom(err);
 	}
 	rec->sink.ops = &recorder_ops;
 	rec->has_heat = opts->sources;
 	record_writer_init(&rec->out, meta->start_monotonic_ns);
-	rec->strings.first = rec->spans.first = 1;
 	rec->n_events = meta->n_events ? meta->n_events : 1;
 	rec->has_events = rec->n_events > 1 || (meta->n_events && !event_is_cpu(&meta->events[0]));
 	r = chunk_writer_init(&rec->out.chunks, &out,

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "profile/defined.h"
+#include "profile/profile.h"
 
 #define FEW_ENDED 256u /* are not worth a collection */
 
@@ -60,9 +62,63 @@ void source_heat_ended(struct source_heat *h, uint32_t id)
 	h->n_ended++;
 }
 
-/* ---- stacks ---- */
+/* ---- files ---- */
 
-int source_heat_stacks(struct source_heat *h, size_t n)
+static uint64_t key_of(uint32_t process, uint32_t id)
+{
+	return (uint64_t)process << 32 | id;
+}
+
+/*
+ * @process has code of the file @path, which is string @id of the recording; @hot: and a sample.
+ * Returns 0 or -ENOMEM.
+ */
+static int add_file(struct source_heat *h, uint32_t process, uint32_t id, const char *path,
+		    size_t len, bool hot)
+{
+	char key[sizeof(uint32_t) + SOURCE_HEAT_MAX_PATH];
+	uint32_t i;
+
+	if (!len || len > SOURCE_HEAT_MAX_PATH)
+		return 0;
+	memcpy(key, &process, sizeof(uint32_t));
+	memcpy(key + sizeof(uint32_t), path, len);
+	len += sizeof(uint32_t);
+	if (intern_find(&h->paths, key, len, &i)) {
+		if (h->paths.count >= SOURCE_HEAT_MAX_FILES)
+			return 0;
+		if (array_reserve(h->files, h->cap_files, h->paths.count + 1) ||
+		    intern_add(&h->paths, key, len, &i, NULL))
+			return -ENOMEM;
+		h->files[i] = (struct source_heat_file) { 0 };
+	}
+	h->files[i].samples += hot;
+	return u64_map_set(&h->known, key_of(process, id), i);
+}
+
+/* As add_file(), of a file that was added before. False: it was not. */
+static bool add_again(struct source_heat *h, uint32_t process, uint32_t id, bool hot)
+{
+	uint32_t i;
+
+	if (!u64_map_get(&h->known, key_of(process, id), &i))
+		return false;
+	h->files[i].samples += hot;
+	return true;
+}
+
+const char *source_heat_path(const struct source_heat *h, uint32_t i, uint32_t *process)
+{
+	const char *key = intern_get(&h->paths, i, NULL);
+
+	memcpy(process, key, sizeof(*process));
+	return key + sizeof(*process);
+}
+
+/* ---- samples ---- */
+
+/* There are @n nodes of stacks now. */
+static int reserve_nodes(struct source_heat *h, size_t n)
 {
 	if (n <= h->n_seen)
 		return 0;
@@ -81,7 +137,8 @@ void source_heat_forget(struct source_heat *h)
 	u64_map_deinit(&h->known);
 }
 
-bool source_heat_first(struct source_heat *h, uint32_t process, uint32_t node)
+/* Whether @process is another than the one that @node was seen with last, or the first. */
+static bool is_new_to(struct source_heat *h, uint32_t process, uint32_t node)
 {
 	bool first = h->seen[node] != process + 1;
 
@@ -89,53 +146,53 @@ bool source_heat_first(struct source_heat *h, uint32_t process, uint32_t node)
 	return first;
 }
 
-/* ---- files ---- */
-
-static uint64_t key_of(uint32_t process, uint32_t id)
+/* The file of the Ruby frame that @node adds to its stack, a string; PROFILE_NONE: it adds none. */
+static uint32_t file_of(const struct definitions *defs, uint32_t node)
 {
-	return (uint64_t)process << 32 | id;
+	const struct profile_frame *frame = defined_get(&defs->frames,
+							defs->stacks.tree.nodes[node].what, NULL);
+
+	return frame && frame->kind == FRAME_RUBY ? frame->file : PROFILE_NONE;
 }
 
-bool source_heat_again(struct source_heat *h, uint32_t process, uint32_t id, bool hot)
+static int heat_file(struct source_heat *h, const struct definitions *defs, uint32_t process,
+		     uint32_t file, bool hot)
 {
-	uint32_t i;
+	const char *path;
+	size_t len;
 
-	if (!u64_map_get(&h->known, key_of(process, id), &i))
-		return false;
-	h->files[i].samples += hot;
-	return true;
-}
-
-int source_heat_add(struct source_heat *h, uint32_t process, uint32_t id, const char *path,
-		    size_t len, bool hot)
-{
-	char key[sizeof(uint32_t) + SOURCE_HEAT_MAX_PATH];
-	bool is_new = false;
-	uint32_t i;
-
-	if (!len || len > SOURCE_HEAT_MAX_PATH)
+	if (add_again(h, process, file, hot))
 		return 0;
-	memcpy(key, &process, sizeof(uint32_t));
-	memcpy(key + sizeof(uint32_t), path, len);
-	len += sizeof(uint32_t);
-	if (intern_find(&h->paths, key, len, &i)) {
-		if (h->paths.count >= SOURCE_HEAT_MAX_FILES)
-			return 0;
-		if (array_reserve(h->files, h->cap_files, h->paths.count + 1) ||
-		    intern_add(&h->paths, key, len, &i, &is_new))
-			return -ENOMEM;
-		h->files[i] = (struct source_heat_file) { 0 };
-	}
-	h->files[i].samples += hot;
-	return u64_map_set(&h->known, key_of(process, id), i);
+	path = defined_get(&defs->strings, file, &len);
+	return path ? add_file(h, process, file, path, len, hot) : 0;
 }
 
-const char *source_heat_path(const struct source_heat *h, uint32_t i, uint32_t *process)
+/*
+ * The innermost Ruby frame says which file is hot. Files of its callers have samples, too: they are
+ * told once for each stack and process, up to a stack of which that was done.
+ */
+int source_heat_sample(struct source_heat *h, const struct definitions *defs, uint32_t process,
+		       uint32_t stack)
 {
-	const char *key = intern_get(&h->paths, i, NULL);
+	const struct prefix_tree *tree = &defs->stacks.tree;
+	uint32_t node = defined_stacks_node(&defs->stacks, stack);
+	bool hot = true;
+	int r = 0;
 
-	memcpy(process, key, sizeof(*process));
-	return key + sizeof(*process);
+	if (reserve_nodes(h, tree->n_nodes))
+		return -ENOMEM;
+	for (; !r && node; node = tree->nodes[node].parent) {
+		bool is_new = is_new_to(h, process, node);
+		uint32_t file = is_new || hot ? file_of(defs, node) : PROFILE_NONE;
+
+		if (file != PROFILE_NONE) {
+			r = heat_file(h, defs, process, file, hot);
+			hot = false;
+		}
+		if (!is_new && !hot)
+			break;
+	}
+	return r;
 }
 
 /* ---- collections ---- */

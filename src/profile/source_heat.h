@@ -20,6 +20,8 @@
 #define SOURCE_HEAT_MAX_FILES 16384u /* pairs of a process and a file; others are not counted */
 #define SOURCE_HEAT_MAX_PATH  4096u  /* bytes */
 
+struct definitions;
+
 struct source_heat_process {
 	uint32_t id; /* in the recording */
 	uint32_t pid;
@@ -57,24 +59,15 @@ void source_heat_ended(struct source_heat *h, uint32_t id);
 /* Process @id; NULL: it is not kept any more. */
 const struct source_heat_process *source_heat_find(const struct source_heat *h, uint32_t id);
 
-/* There are @n nodes of stacks now. Returns 0 or -ENOMEM. */
-int source_heat_stacks(struct source_heat *h, size_t n);
-
 /* Nodes will be given to other stacks, and paths have other ids. */
 void source_heat_forget(struct source_heat *h);
 
-/* Whether @process is another than the one that @node was seen with last, or the first. */
-bool source_heat_first(struct source_heat *h, uint32_t process, uint32_t node);
-
 /*
- * @process has code of the file @path, which is string @id of the recording; @hot: and a sample.
- * Returns 0 or -ENOMEM.
+ * There is a sample of @process with @stack, which @defs has: the innermost Ruby frame says which
+ * file it is of. Returns 0 or -ENOMEM.
  */
-int source_heat_add(struct source_heat *h, uint32_t process, uint32_t id, const char *path,
-		    size_t len, bool hot);
-
-/* The same of a file that was added before. False: it was not. */
-bool source_heat_again(struct source_heat *h, uint32_t process, uint32_t id, bool hot);
+int source_heat_sample(struct source_heat *h, const struct definitions *defs, uint32_t process,
+		       uint32_t stack);
 
 /* File @i below h->paths.count: its path, and of which process. */
 const char *source_heat_path(const struct source_heat *h, uint32_t i, uint32_t *process);
