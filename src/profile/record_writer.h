@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The records of DATA chunks, encoded and put into chunks: what record_decoder.h reads.
+ * The records of DATA chunks, put into chunks.
  *
  * Records are appended to one buffer, the open chunk, which is written when it is large or old. Its
  * age is looked at where that costs nothing: when the time of a sample says so, and in
  * record_writer_flush(), which covers the quiet programs.
  *
- * It knows how fields are encoded, not which a record has. The first failure is kept in chunks.err,
- * and nothing is written after it. Not thread-safe.
+ * It knows how fields are encoded, not which a record has: record_encoder.h does. The first failure
+ * is kept in chunks.err, and nothing is written after it. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_RECORD_WRITER_H
 #define RBPF_PROFILE_RECORD_WRITER_H

@@ -16,13 +16,13 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/utf8.h"
 #include "profile/defined.h"
 #include "profile/live_threads.h"
 #include "profile/meta.h"
 #include "profile/reason.h"
+#include "profile/record_encoder.h"
 #include "profile/record_writer.h"
 #include "profile/source_heat.h"
 
@@ -49,7 +49,6 @@ struct recorder {
 
 /* They are interned as bytes, so they must have no padding. */
 _Static_assert(sizeof(struct profile_module) == 2 * sizeof(uint32_t), "no padding");
-_Static_assert(sizeof(struct profile_span) == RBPF_FILE_SPAN_BYTES, "no padding");
 _Static_assert(sizeof(struct profile_frame) == 10 * sizeof(uint32_t) + sizeof(uint64_t),
 	       "no padding");
 
@@ -122,25 +121,9 @@ static bool process_def_ok(const struct recorder *rec, uint32_t self,
 	       (def->parent == PROFILE_NONE || def->parent < self);
 }
 
-static void put_process(struct record *r, const struct profile_process *def)
-{
-	record_put(r, def->pid);
-	record_put(r, def->start_ticks);
-	record_put(r, def->exe);
-	record_put(r, def->cmdline);
-	record_put(r, def->ruby_version);
-	record_put_opt(r, def->parent);
-	record_put(r, def->cgroup);
-	record_put(r, def->container);
-	record_put(r, def->ns_pid);
-	record_put_opt(r, def->uid);
-	record_put(r, def->attributes);
-}
-
 static int add_process(struct sink *sink, const struct profile_process *def, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_PROCESS);
 	int err;
 
 	if (failed(rec))
@@ -149,8 +132,7 @@ static int add_process(struct sink *sink, const struct profile_process *def, uin
 		return -EINVAL;
 	if (rec->n_processes >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
-	put_process(&r, def);
-	err = record_end(&rec->out, &r);
+	err = record_write_process(&rec->out, def);
 	if (!err && rec->has_heat)
 		err = source_heat_process(&rec->heat, rec->n_processes, def->pid, def->start_ticks);
 	if (err)
@@ -162,37 +144,29 @@ static int add_process(struct sink *sink, const struct profile_process *def, uin
 static int update_process(struct sink *sink, uint32_t process, const struct profile_process *def)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_PROCESS_UPDATE);
 
 	if (failed(rec))
 		return failed(rec);
 	if (process >= rec->n_processes || !process_def_ok(rec, process, def))
 		return -EINVAL;
-	record_put(&r, process);
-	put_process(&r, def);
-	return record_end(&rec->out, &r);
+	return record_write_process_update(&rec->out, process, def);
 }
 
 static int end_process(struct sink *sink, uint32_t process, uint64_t ts, int status)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_PROCESS_EXIT);
 
 	if (failed(rec))
 		return failed(rec);
 	if (process >= rec->n_processes || status < -1)
 		return -EINVAL;
-	record_put(&r, process);
-	record_put_time(&rec->out, &r, ts);
-	record_put_opt(&r, status < 0 ? PROFILE_NONE : (uint32_t)status);
-	return record_end(&rec->out, &r);
+	return record_write_process_exit(&rec->out, process, ts, status);
 }
 
 static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_t name,
 		      uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_THREAD);
 	int err;
 
 	if (failed(rec))
@@ -204,10 +178,7 @@ static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_
 	err = live_threads_add(&rec->threads, rec->n_threads, process);
 	if (err)
 		return err;
-	record_put(&r, process);
-	record_put(&r, tid);
-	record_put(&r, name);
-	err = record_end(&rec->out, &r);
+	err = record_write_thread(&rec->out, process, tid, name);
 	if (err) {
 		live_threads_remove(&rec->threads, rec->n_threads);
 		return err;
@@ -219,35 +190,28 @@ static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_
 static int name_thread(struct sink *sink, uint32_t thread, uint32_t name)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_THREAD_NAME);
 
 	if (failed(rec))
 		return failed(rec);
 	if (thread >= rec->n_threads || !string_ok(rec, name))
 		return -EINVAL;
-	record_put(&r, thread);
-	record_put(&r, name);
-	return record_end(&rec->out, &r);
+	return record_write_thread_name(&rec->out, thread, name);
 }
 
 static int set_thread_cpu(struct sink *sink, uint32_t thread, uint64_t cpu_ns)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_THREAD_CPU);
 
 	if (failed(rec))
 		return failed(rec);
 	if (thread >= rec->n_threads)
 		return -EINVAL;
-	record_put(&r, thread);
-	record_put(&r, cpu_ns);
-	return record_end(&rec->out, &r);
+	return record_write_thread_cpu(&rec->out, thread, cpu_ns);
 }
 
 static int add_module(struct sink *sink, const struct profile_module *def, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_MODULE);
 	uint32_t id;
 	bool is_new;
 	int err;
@@ -257,12 +221,8 @@ static int add_module(struct sink *sink, const struct profile_module *def, uint3
 	if (!string_ok(rec, def->path) || !string_ok(rec, def->build_id))
 		return -EINVAL;
 	err = defined_add(&rec->defs.modules, def, sizeof(*def), &id, &is_new);
-	if (!err && is_new) {
-		record_put(&r, def->path);
-		record_put(&r, def->build_id);
-		record_put(&r, 0); /* kind: none is defined yet */
-		err = record_end(&rec->out, &r);
-	}
+	if (!err && is_new)
+		err = record_write_module(&rec->out, def);
 	if (!err)
 		*ret = id;
 	return err;
@@ -271,7 +231,6 @@ static int add_module(struct sink *sink, const struct profile_module *def, uint3
 static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_FRAME);
 	uint32_t id;
 	bool is_new;
 	int err;
@@ -284,18 +243,8 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 	    !frame_reason_fits(def->reason, def->kind) || def->raw_name)
 		return -EINVAL;
 	err = defined_add(&rec->defs.frames, def, sizeof(*def), &id, &is_new);
-	if (!err && is_new) {
-		record_put(&r, def->kind == FRAME_NOT_RECORDED ? FRAME_NATIVE : def->kind);
-		record_put(&r, def->name);
-		record_put(&r, def->file);
-		record_put(&r, def->line);
-		record_put_opt(&r, def->module);
-		record_put(&r, def->address);
-		record_put(&r, def->func_line);
-		record_put(&r, def->flags);
-		record_put(&r, def->reason);
-		err = record_end(&rec->out, &r);
-	}
+	if (!err && is_new)
+		err = record_write_frame(&rec->out, def);
 	if (!err)
 		*ret = id;
 	return err;
@@ -304,7 +253,6 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_STACK);
 	uint32_t id;
 	bool is_new;
 	int err;
@@ -314,11 +262,8 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 	if (frame >= defined_end(&rec->defs.frames))
 		return -EINVAL;
 	err = defined_stacks_add(&rec->defs.stacks, parent, frame, &id, &is_new);
-	if (!err && is_new) {
-		record_put(&r, parent);
-		record_put(&r, frame);
-		err = record_end(&rec->out, &r);
-	}
+	if (!err && is_new)
+		err = record_write_stack(&rec->out, parent, frame);
 	if (!err)
 		*ret = id;
 	return err;
@@ -328,7 +273,6 @@ static int add_request(struct sink *sink, uint32_t thread, const struct profile_
 		       uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_REQUEST);
 	const size_t n = rec->n_requests ? rec->n_requests : 1;
 	int err;
 
@@ -342,10 +286,7 @@ static int add_request(struct sink *sink, uint32_t thread, const struct profile_
 	if (n < RECORDER_REQUESTS_KEPT &&
 	    array_reserve(rec->request_threads, rec->cap_requests, n + 1))
 		return -ENOMEM;
-	record_put(&r, thread);
-	record_put(&r, kind->framework);
-	record_put(&r, kind->name);
-	err = record_end(&rec->out, &r);
+	err = record_write_request(&rec->out, thread, kind);
 	if (err)
 		return err;
 	rec->request_threads[n % RECORDER_REQUESTS_KEPT] = thread;
@@ -357,7 +298,6 @@ static int add_request(struct sink *sink, uint32_t thread, const struct profile_
 static int add_span(struct sink *sink, const struct profile_span *span, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_SPAN);
 	uint32_t id;
 	bool is_new;
 	int err;
@@ -367,10 +307,8 @@ static int add_span(struct sink *sink, const struct profile_span *span, uint32_t
 	if (rec->defs.spans.known.count >= SPANS_KEPT)
 		defined_forget(&rec->defs.spans);
 	err = defined_add(&rec->defs.spans, span, sizeof(*span), &id, &is_new);
-	if (!err && is_new) {
-		record_put_bytes(&r, span, sizeof(*span));
-		err = record_end(&rec->out, &r);
-	}
+	if (!err && is_new)
+		err = record_write_span(&rec->out, span);
 	if (!err)
 		*ret = id;
 	return err;
@@ -378,21 +316,21 @@ static int add_span(struct sink *sink, const struct profile_span *span, uint32_t
 
 /* ---- events ---- */
 
-/*
- * Say by a record of @kind of which request or span, now @id, the samples of @thread are from now
- * on; it was @said.
- */
-static int switch_id(struct recorder *rec, enum rbpf_file_record kind, uint32_t thread,
-		     uint32_t *said, uint32_t id)
+/* Say of which request and span the samples of @thread are from now on, if that has changed. */
+static int switch_ids(struct recorder *rec, struct live_thread *thread, uint32_t request,
+		      uint32_t span)
 {
-	struct record r = record_begin(kind);
+	int err = 0;
 
-	if (*said == id)
-		return 0;
-	*said = id;
-	record_put(&r, thread);
-	record_put(&r, id);
-	return record_end(&rec->out, &r);
+	if (thread->request != request) {
+		thread->request = request;
+		err = record_write_thread_request(&rec->out, thread->id, request);
+	}
+	if (!err && thread->span != span) {
+		thread->span = span;
+		err = record_write_thread_span(&rec->out, thread->id, span);
+	}
+	return err;
 }
 
 /* Whether @request is one of @thread, as far as that is remembered. */
@@ -409,7 +347,6 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 {
 	struct recorder *rec = of(sink);
 	struct live_thread *thread;
-	struct record r;
 	int err;
 
 	if (failed(rec))
@@ -421,41 +358,21 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 		return -EINVAL;
 	err = record_writer_sample(&rec->out, sample->ts);
 	if (!err)
-		err = switch_id(rec, RBPF_FILE_REC_THREAD_REQUEST, sample->thread, &thread->request,
-				sample->request);
-	if (!err)
-		err = switch_id(rec, RBPF_FILE_REC_THREAD_SPAN, sample->thread, &thread->span,
-				sample->span);
+		err = switch_ids(rec, thread, sample->request, sample->span);
 	if (!err && rec->has_heat)
 		err = source_heat_sample(&rec->heat, &rec->defs, thread->process, sample->stack);
-	if (err)
-		return err;
-	r.bytes[0] = RBPF_FILE_REC_SAMPLE;
-	r.len = 2;
-	record_put(&r, sample->thread);
-	record_put_time(&rec->out, &r, sample->ts);
-	record_put(&r, sample->stack);
-	record_put(&r, sample->value);
-	record_put(&r, sample->cpu);
-	record_put(&r, sample->flags);
-	if (rec->has_events)
-		record_put(&r, sample->event);
-	return record_end(&rec->out, &r);
+	return err ? err : record_write_sample(&rec->out, sample, rec->has_events);
 }
 
 static int add_lost(struct sink *sink, const struct profile_lost *lost)
 {
 	struct recorder *rec = of(sink);
-	struct record r = record_begin(RBPF_FILE_REC_LOST);
 
 	if (failed(rec))
 		return failed(rec);
 	if (lost->reason >= LOST_REASON_COUNT)
 		return -EINVAL;
-	record_put_time(&rec->out, &r, lost->ts);
-	record_put(&r, lost->reason);
-	record_put(&r, lost->count);
-	return record_end(&rec->out, &r);
+	return record_write_lost(&rec->out, lost);
 }
 
 int recorder_error(const struct recorder *rec, struct err *err)
