@@ -124,7 +124,7 @@ static bool process_def_ok(const struct recorder *rec, uint32_t self,
 static int add_process(struct sink *sink, const struct profile_process *def, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	int err;
+	int err = 0;
 
 	if (failed(rec))
 		return failed(rec);
@@ -132,9 +132,11 @@ static int add_process(struct sink *sink, const struct profile_process *def, uin
 		return -EINVAL;
 	if (rec->n_processes >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
-	err = record_write_process(&rec->out, def);
-	if (!err && rec->has_heat)
+	/* First, for once the record is written the id is taken. */
+	if (rec->has_heat)
 		err = source_heat_process(&rec->heat, rec->n_processes, def->pid, def->start_ticks);
+	if (!err)
+		err = record_write_process(&rec->out, def);
 	if (err)
 		return err;
 	*ret = rec->n_processes++;
