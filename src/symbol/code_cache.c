@@ -3,25 +3,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "profile/profile.h"
-#include "ruby/constants.h"
 #include "ruby/vm.h"
+#include "symbol/code_entry.h"
 #include "symbol/code_load.h"
 #include "symbol/code_proof.h"
-#include "target/captured.h"
 #include "target/memory.h"
 
 #define READ_ATTEMPTS 3 /* to read a batch without a collection in between */
-/*
- * An owner without a name is asked for it after an eighth of the time that it has had none, so that
- * a name is hardly later than that; but in any case after so many revalidations, of which there are
- * 20 a second: 2 s.
- */
-#define NAME_LATE     8
-#define NAME_WAIT_MAX 40
 
 /* A cache entry that must be compared or read. */
 struct pending {
@@ -40,10 +31,9 @@ struct pending {
 
 /* What is read together, between two readings of the era. */
 struct batch {
-	const struct stack_era *sampled;
-	uint64_t era;	/* when it began; 0: unknown */
-	uint64_t major; /* rbpf_gc_major() then */
-	bool era_known; /* it was not just between two */
+	struct entry_reading reading; /* its era is that when the batch began */
+	uint64_t major;		      /* rbpf_gc_major() then */
+	bool era_known;		      /* it was not just between two */
 	struct ruby_era_words before, after;
 	size_t n_pending, n_spans, n_loads;
 	size_t n_era;	       /* spans of each of the two, the first of c->spans and … */
@@ -80,50 +70,6 @@ size_t code_cache_bytes(const struct code_cache *c)
 	       c->cap_spans * sizeof(*c->spans) + c->cap_pending * sizeof(*c->pending);
 }
 
-/* Whether there is no room for another copy. */
-static bool is_full(struct code_cache *c)
-{
-	bool full = c->bytes >= CODE_CACHE_BYTES;
-
-	c->refused += full;
-	return full;
-}
-
-/* Find or add the entry of the iseq at @addr. */
-static int iseq_entry(struct code_cache *c, uint64_t addr, uint32_t *ret)
-{
-	int err;
-
-	if (u64_map_get(&c->iseq_at, addr, ret))
-		return 0;
-	err = array_reserve(c->iseqs, c->cap_iseqs, c->n_iseqs + 1);
-	if (!err)
-		err = u64_map_set(&c->iseq_at, addr, (uint32_t)c->n_iseqs);
-	if (err)
-		return err;
-	c->iseqs[c->n_iseqs].addr = addr;
-	*ret = (uint32_t)c->n_iseqs++;
-	return 0;
-}
-
-static int method_entry(struct code_cache *c, uint64_t addr, bool with_name, uint32_t *ret)
-{
-	const uint64_t key = addr << 1 | with_name; /* no process has an address of 2^63 or more */
-	int err;
-
-	if (u64_map_get(&c->method_at, key, ret))
-		return 0;
-	err = array_reserve(c->methods, c->cap_methods, c->n_methods + 1);
-	if (!err)
-		err = u64_map_set(&c->method_at, key, (uint32_t)c->n_methods);
-	if (err)
-		return err;
-	c->methods[c->n_methods].addr = addr;
-	c->methods[c->n_methods].with_name = with_name;
-	*ret = (uint32_t)c->n_methods++;
-	return 0;
-}
-
 /* Find or add the cache entries that @frame needs. */
 static int ref_init(struct code_cache *c, const struct rbpf_frame *frame, struct code_ref *ret)
 {
@@ -131,9 +77,9 @@ static int ref_init(struct code_cache *c, const struct rbpf_frame *frame, struct
 
 	*ret = (struct code_ref) { PROFILE_NONE, PROFILE_NONE, false, false };
 	if (frame->iseq)
-		err = iseq_entry(c, frame->iseq, &ret->iseq);
+		err = code_entry_iseq(c, frame->iseq, &ret->iseq);
 	if (!err && frame->me)
-		err = method_entry(c, frame->me, !frame->iseq, &ret->method);
+		err = code_entry_method(c, frame->me, !frame->iseq, &ret->method);
 	return err;
 }
 
@@ -150,105 +96,11 @@ static bool process_gone(const struct code_cache *c, struct batch *batch)
 
 /* ---- reading ---- */
 
-/*
- * Whether nothing that is dead lay in the heap when @batch began, since all of that had been freed.
- */
+/* entry_reading.swept: when @batch began. */
 static bool was_swept(const struct batch *batch)
 {
 	return batch->n_era && batch->era_known &&
 	       (batch->before.flags & RUBY_GC_MODE_MASK) != RUBY_GC_SWEEPING;
-}
-
-/*
- * An object was read in @batch. It exists to the end of that era if its stack had it in the same
- * era; or if it cannot have been dead.
- */
-static void note_held(uint64_t *held, const struct batch *batch)
-{
-	if (batch->era &&
-	    ((batch->era == batch->sampled->gc_era && !batch->sampled->gc_transition) ||
-	     was_swept(batch)))
-		*held = batch->era;
-}
-
-/*
- * The object holds what it held: it was there all the time if it is old, and else may be another
- * one, made of the same source when the first was freed.
- */
-static void still_the_same(const struct code_cache *c, uint64_t flags, uint64_t *first,
-			   uint64_t *last, bool *unsure, const struct batch *batch)
-{
-	const struct stack_era then = { .gc_era = *last };
-
-	if (batch->era < *last && !*unsure)
-		return;
-	if (*unsure || c->compacts || !code_old_enough(c, flags, batch->era, &then))
-		*first = batch->era;
-	*last = batch->era;
-	*unsure = false;
-}
-
-/* The entry is of @fresh, which was read in @era; NULL: of nothing usable. */
-static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct ruby_iseq *fresh,
-		     uint64_t era)
-{
-	c->bytes -= ruby_iseq_bytes(&e->iseq);
-	ruby_iseq_deinit(&e->iseq);
-	if (fresh)
-		e->iseq = *fresh;
-	c->bytes += ruby_iseq_bytes(&e->iseq);
-	e->check = fresh ? ruby_iseq_words_check(fresh) : 0;
-	e->version = fresh ? ++c->version : 0;
-	e->first = e->last = era;
-	e->held = 0;
-	e->checked = 0;
-	e->old = (struct old_since) { 0 };
-	e->unsure = false;
-}
-
-/*
- * The owner of @e was asked for its name. One that has none for long (a module whose methods are
- * generated) will hardly get one: it is asked less and less often.
- */
-static void name_asked(const struct code_cache *c, struct cached_method *e, bool same)
-{
-	uint64_t wait;
-
-	if (!same)
-		e->nameless = c->revalidation;
-	wait = 1 + (c->revalidation - e->nameless) / NAME_LATE;
-	e->ask_name = c->revalidation + (wait < NAME_WAIT_MAX ? wait : NAME_WAIT_MAX);
-}
-
-/* The entry is of @fresh, which was read in @batch; NULL: of nothing usable. */
-static void set_method(struct code_cache *c, struct cached_method *e,
-		       const struct ruby_method *fresh, const struct batch *batch)
-{
-	bool known = fresh && e->version;
-	bool same_words = known && ruby_method_check(c->vm, &e->method, &fresh->id);
-	/* Symbols made of the same name stay right. */
-	bool same_name = known && !strcmp(e->method.prefix, fresh->prefix) &&
-			 (!fresh->name || !strcmp(e->method.name, fresh->name));
-
-	c->bytes -= ruby_method_bytes(&e->method);
-	ruby_method_deinit(&e->method);
-	if (fresh)
-		e->method = *fresh;
-	c->bytes += ruby_method_bytes(&e->method);
-	if (!same_name)
-		e->version = fresh ? ++c->version : 0;
-	e->old = (struct old_since) { 0 };
-	if (same_words) {
-		still_the_same(c, fresh->id.me[RUBY_ME_FLAGS], &e->first, &e->last, &e->unsure,
-			       batch);
-	} else {
-		e->first = e->last = batch->era;
-		e->held = 0;
-		e->checked = 0;
-		e->unsure = false;
-	}
-	name_asked(c, e, same_words && same_name);
-	note_held(&e->held, batch);
 }
 
 /*
@@ -310,14 +162,14 @@ static bool method_is_known(const struct code_cache *c, const struct cached_meth
 static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_iseq *e = &c->iseqs[i];
-	const bool checked = is_checked(e->checked, batch->sampled);
+	const bool checked = is_checked(e->checked, batch->reading.sampled);
 	struct pending *p;
 
 	if (e->batch == c->batches)
 		return;
 	if (checked ? !may_be_old_now(c, e->iseq.id.head[RUBY_ISEQ_FLAGS], e->revalidated, e->last,
-				      batch->sampled)
-		    : iseq_is_known(c, e, batch->sampled))
+				      batch->reading.sampled)
+		    : iseq_is_known(c, e, batch->reading.sampled))
 		return;
 	e->batch = c->batches;
 	p = &c->pending[batch->n_pending++];
@@ -331,15 +183,15 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_method *e = &c->methods[i];
-	const bool checked = is_checked(e->checked, batch->sampled);
+	const bool checked = is_checked(e->checked, batch->reading.sampled);
 	const bool anew = e->revalidated != c->revalidation && may_get_name(c, e);
 	struct pending *p;
 
 	if (e->batch == c->batches)
 		return;
 	if (!anew && (checked ? !may_be_old_now(c, e->method.id.me[RUBY_ME_FLAGS], e->revalidated,
-						e->last, batch->sampled)
-			      : method_is_known(c, e, batch->sampled)))
+						e->last, batch->reading.sampled)
+			      : method_is_known(c, e, batch->reading.sampled)))
 		return;
 	e->batch = c->batches;
 	p = &c->pending[batch->n_pending++];
@@ -380,9 +232,7 @@ static void update_iseq(struct code_cache *c, struct pending *p, struct batch *b
 	e->revalidated = c->revalidation;
 	if (read && ruby_iseq_check(c->vm, &e->iseq, &p->fresh.iseq)) {
 		p->done = true;
-		still_the_same(c, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
-			       &e->unsure, batch);
-		note_held(&e->held, batch);
+		code_entry_same_iseq(c, e, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &batch->reading);
 		e->iseq.id.head[RUBY_ISEQ_FLAGS] =
 			p->fresh.iseq.head[RUBY_ISEQ_FLAGS]; /* it may have become old */
 	} else {
@@ -398,9 +248,7 @@ static void update_method(struct code_cache *c, struct pending *p, struct batch 
 	e->revalidated = c->revalidation;
 	if (read && !p->anew && ruby_method_check(c->vm, &e->method, &p->fresh.method)) {
 		p->done = true;
-		still_the_same(c, p->fresh.method.me[RUBY_ME_FLAGS], &e->first, &e->last,
-			       &e->unsure, batch);
-		note_held(&e->held, batch);
+		code_entry_same_method(c, e, p->fresh.method.me[RUBY_ME_FLAGS], &batch->reading);
 		e->method.id.me[RUBY_ME_FLAGS] = p->fresh.method.me[RUBY_ME_FLAGS];
 	} else {
 		want_load(c, p, read, batch);
@@ -422,12 +270,12 @@ static void set_loaded(struct code_cache *c, const struct pending *p, struct cod
 		       const struct batch *batch)
 {
 	c->refused += load->result == -E2BIG;
-	if (p->is_method) {
-		set_method(c, &c->methods[p->index], load->result ? NULL : &load->method, batch);
-	} else {
-		set_iseq(c, &c->iseqs[p->index], load->result ? NULL : &load->iseq, batch->era);
-		note_held(&c->iseqs[p->index].held, batch);
-	}
+	if (p->is_method)
+		code_entry_set_method(c, &c->methods[p->index], load->result ? NULL : &load->method,
+				      &batch->reading);
+	else
+		code_entry_set_iseq(c, &c->iseqs[p->index], load->result ? NULL : &load->iseq,
+				    &batch->reading);
 	load->result = -ENOENT; /* the entry owns it */
 }
 
@@ -447,8 +295,8 @@ static int load_pending(struct code_cache *c, const struct batch *batch)
 	for (i = 0; i < batch->n_pending; i++)
 		if (c->pending[i].load)
 			loads[n++] = load_of(c, &c->pending[i]);
-	err = code_load(c->vm, loads, n, room, batch->sampled->gc_era, &c->spans[batch->after_span],
-			batch->n_era);
+	err = code_load(c->vm, loads, n, room, batch->reading.sampled->gc_era,
+			&c->spans[batch->after_span], batch->n_era);
 	for (i = n = 0; i < batch->n_pending && !err; i++)
 		if (c->pending[i].load)
 			set_loaded(c, &c->pending[i], &loads[n++], batch);
@@ -459,7 +307,7 @@ static int load_pending(struct code_cache *c, const struct batch *batch)
 /* Have the words that tell the era read next; none if eras are not known. */
 static void add_era(struct code_cache *c, struct batch *batch, struct ruby_era_words *words)
 {
-	if (!batch->sampled->gc_era)
+	if (!batch->reading.sampled->gc_era)
 		return;
 	batch->n_era = RUBY_ERA_SPANS;
 	ruby_vm_era_spans(c->vm, words, &c->spans[batch->n_spans]);
@@ -480,7 +328,7 @@ static bool take_era(const struct code_cache *c, const struct batch *batch,
 	if (batch->n_era)
 		r = ruby_vm_era(c->vm, words, &c->spans[span], ret, major);
 	if (r && r != -EAGAIN)
-		*ret = batch->sampled->gc_era;
+		*ret = batch->reading.sampled->gc_era;
 	return r != -EAGAIN;
 }
 
@@ -516,7 +364,9 @@ static int read_batch(struct code_cache *c, struct batch *batch, const struct co
 	memory_read_spans(&c->vm->mem, c->spans, batch->n_spans);
 	/* Where the era's words could be read, the process is there: no need to ask. */
 	batch->asked_gone = batch->n_era && c->spans[0].ok;
-	batch->era_known = take_era(c, batch, &batch->before, 0, &batch->era, &batch->major);
+	batch->era_known = take_era(c, batch, &batch->before, 0, &batch->reading.era,
+				    &batch->major);
+	batch->reading.swept = was_swept(batch);
 	for (i = 0; i < batch->n_pending; i++) {
 		if (c->pending[i].is_method)
 			update_method(c, &c->pending[i], batch);
@@ -557,7 +407,7 @@ static void set_unsure(struct code_cache *c, const struct batch *batch, uint64_t
  */
 static void note_old(struct code_cache *c, const struct batch *batch)
 {
-	const struct stack_era now = { .gc_era = batch->era, .gc_major = batch->major };
+	const struct stack_era now = { .gc_era = batch->reading.era, .gc_major = batch->major };
 	size_t i;
 
 	for (i = 0; i < batch->n_pending; i++) {
@@ -580,7 +430,7 @@ static void note_old(struct code_cache *c, const struct batch *batch)
 int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 		      const struct rbpf_frame *frames, size_t n, struct code_ref *refs)
 {
-	struct batch batch = { .sampled = sampled };
+	struct batch batch = { .reading.sampled = sampled };
 	uint64_t latest, major;
 	unsigned int attempt;
 	bool era_known;
@@ -597,7 +447,7 @@ int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 		if (err || !batch.n_pending)
 			break;
 		era_known = take_era(c, &batch, &batch.after, batch.after_span, &latest, &major);
-		if (era_known && batch.era_known && latest == batch.era) {
+		if (era_known && batch.era_known && latest == batch.reading.era) {
 			if (major == batch.major && major == sampled->gc_major)
 				note_old(c, &batch);
 			break;
@@ -606,111 +456,5 @@ int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 	}
 	for (i = 0; i < n && !err; i++)
 		code_prove(c, sampled, &frames[i], &refs[i]);
-	return err;
-}
-
-/* ---- what the BPF programs copied ---- */
-
-/* One RBPF_RING_MEMORY. */
-struct copy {
-	struct captured blocks;
-	struct ruby_vm vm; /* of the process as it was then: what can be read are the blocks */
-	struct batch batch;
-};
-
-/*
- * An entry that holds what was copied: nothing else stood there in that era. But while objects are
- * being moved an address may be that of another one still, and only a check tells.
- */
-static void set_checked(const struct code_cache *c, const struct copy *copy, uint64_t *checked,
-			uint64_t *revalidated)
-{
-	*revalidated = c->revalidation;
-	if (copy->batch.era && !copy->batch.sampled->gc_transition)
-		*checked = copy->batch.era;
-}
-
-/* What was not copied in full is left to code_cache_lookup(), like what was not copied at all. */
-static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t addr)
-{
-	bool gc_transition = copy->batch.sampled->gc_transition;
-	struct cached_iseq *e;
-	struct ruby_iseq fresh;
-	uint32_t i;
-	int err;
-
-	err = is_full(c) ? -E2BIG : ruby_iseq_read(&copy->vm, addr, &fresh);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	err = iseq_entry(c, addr, &i);
-	if (err) {
-		ruby_iseq_deinit(&fresh);
-		return err;
-	}
-	e = &c->iseqs[i];
-	if (!e->version || !ruby_iseq_check(c->vm, &e->iseq, &fresh.id)) {
-		set_iseq(c, e, &fresh, copy->batch.era);
-		e->unsure = gc_transition;
-	} else {
-		if (!gc_transition)
-			still_the_same(c, fresh.id.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
-				       &e->unsure, &copy->batch);
-		ruby_iseq_deinit(&fresh);
-	}
-	note_held(&e->held, &copy->batch);
-	set_checked(c, copy, &e->checked, &e->revalidated);
-	return 0;
-}
-
-static int take_method(struct code_cache *c, const struct copy *copy, uint64_t addr, bool with_name)
-{
-	bool gc_transition = copy->batch.sampled->gc_transition;
-	struct cached_method *e;
-	struct ruby_method fresh;
-	uint32_t i;
-	int err;
-
-	err = is_full(c) ? -E2BIG : ruby_method_read(&copy->vm, addr, with_name, &fresh);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	err = method_entry(c, addr, with_name, &i);
-	if (err) {
-		ruby_method_deinit(&fresh);
-		return err;
-	}
-	e = &c->methods[i];
-	if (gc_transition && e->version && ruby_method_check(c->vm, &e->method, &fresh.id)) {
-		ruby_method_deinit(&fresh);
-	} else {
-		set_method(c, e, &fresh, &copy->batch);
-		e->unsure |= gc_transition;
-	}
-	set_checked(c, copy, &e->checked, &e->revalidated);
-	return 0;
-}
-
-int code_cache_captured(struct code_cache *c, const struct stack_era *sampled, const void *blocks,
-			size_t len)
-{
-	struct copy copy = { .blocks = CAPTURED_INIT,
-			     .vm = *c->vm,
-			     .batch = { .sampled = sampled, .era = sampled->gc_era } };
-	struct memory constants = ruby_constants_memory(c->vm->binary.constants);
-	size_t i;
-	int err;
-
-	copy.blocks.below = &constants;
-	copy.vm.mem = captured_memory(&copy.blocks);
-	c->compacts |= sampled->gc_transition;
-	err = captured_set(&copy.blocks, blocks, len);
-	for (i = 0; i < copy.blocks.n && !err; i++) {
-		const struct captured_block *b = &copy.blocks.blocks[i];
-
-		if (b->kind == RBPF_BLOCK_ISEQ)
-			err = take_iseq(c, &copy, b->addr);
-		else if (b->kind == RBPF_BLOCK_METHOD || b->kind == RBPF_BLOCK_CFUNC)
-			err = take_method(c, &copy, b->addr, b->kind == RBPF_BLOCK_CFUNC);
-	}
-	captured_deinit(&copy.blocks);
 	return err;
 }
