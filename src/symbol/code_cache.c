@@ -109,50 +109,49 @@ static bool was_swept(const struct batch *batch)
  */
 static bool may_get_name(const struct code_cache *c, const struct cached_method *e)
 {
-	return e->version && !e->method.prefix[0] && c->revalidation >= e->ask_name;
+	return e->known.version && !e->method.prefix[0] && c->revalidation >= e->ask_name;
 }
 
 /* Where there was nothing, something may be allocated at any time. */
-static bool is_current(const struct code_cache *c, uint32_t version, uint64_t first, uint64_t last,
-		       uint64_t held, uint64_t revalidated, const struct stack_era *sampled)
+static bool is_current(const struct code_cache *c, const struct code_known *known,
+		       const struct stack_era *sampled)
 {
-	if (sampled->gc_era && !code_known_at(first, last, held, sampled))
+	if (sampled->gc_era && !code_known_at(known->first, known->last, known->held, sampled))
 		return false;
-	return (sampled->gc_era && version) || revalidated == c->revalidation;
+	return (sampled->gc_era && known->version) || known->revalidated == c->revalidation;
 }
 
-static bool is_checked(uint64_t checked, const struct stack_era *sampled)
+/* Whether the entry is known to be what was there then. */
+static bool is_known(const struct code_cache *c, const struct code_known *known,
+		     const struct stack_era *sampled)
 {
-	return checked && checked == sampled->gc_era && !sampled->gc_transition;
+	return (known->version && code_not_freed(&known->old, sampled)) ||
+	       (!known->unsure && is_current(c, known, sampled));
+}
+
+static bool is_checked(const struct code_known *known, const struct stack_era *sampled)
+{
+	return known->checked && known->checked == sampled->gc_era && !sampled->gc_transition;
 }
 
 /*
  * Whether an entry that a check has shown to be right is to be compared all the same: once the
- * object is old no check is sent any more, and then that it is must be known. Only a collection
- * makes it old, so it is compared no more in the era @last, in which it was.
+ * object, which had @flags, is old no check is sent any more, and then that it is must be known.
+ * Only a collection makes it old, so it is compared no more in the era in which it was last.
  */
-static bool may_be_old_now(const struct code_cache *c, uint64_t flags, uint64_t revalidated,
-			   uint64_t last, const struct stack_era *sampled)
+static bool may_be_old_now(const struct code_cache *c, const struct code_known *known,
+			   uint64_t flags, const struct stack_era *sampled)
 {
-	return sampled->gc_major && !code_is_old(c, flags) && last != sampled->gc_era &&
-	       revalidated != c->revalidation;
+	return sampled->gc_major && !code_is_old(c, flags) && known->last != sampled->gc_era &&
+	       known->revalidated != c->revalidation;
 }
 
-/* Whether the entry is known to be what was there then. */
-static bool iseq_is_known(const struct code_cache *c, const struct cached_iseq *e,
-			  const struct stack_era *sampled)
+/* Whether an entry, whose object had @flags, is to be compared or read for what was @sampled. */
+static bool is_wanted(const struct code_cache *c, const struct code_known *known, uint64_t flags,
+		      const struct stack_era *sampled)
 {
-	return (e->version && code_not_freed(&e->old, sampled)) ||
-	       (!e->unsure &&
-		is_current(c, e->version, e->first, e->last, e->held, e->revalidated, sampled));
-}
-
-static bool method_is_known(const struct code_cache *c, const struct cached_method *e,
-			    const struct stack_era *sampled)
-{
-	return (e->version && code_not_freed(&e->old, sampled)) ||
-	       (!e->unsure &&
-		is_current(c, e->version, e->first, e->last, e->held, e->revalidated, sampled));
+	return is_checked(known, sampled) ? may_be_old_now(c, known, flags, sampled)
+					  : !is_known(c, known, sampled);
 }
 
 /*
@@ -162,19 +161,18 @@ static bool method_is_known(const struct code_cache *c, const struct cached_meth
 static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_iseq *e = &c->iseqs[i];
-	const bool checked = is_checked(e->checked, batch->reading.sampled);
 	struct pending *p;
 
-	if (e->batch == c->batches)
+	if (e->known.batch == c->batches)
 		return;
-	if (checked ? !may_be_old_now(c, e->iseq.id.head[RUBY_ISEQ_FLAGS], e->revalidated, e->last,
-				      batch->reading.sampled)
-		    : iseq_is_known(c, e, batch->reading.sampled))
+	if (!is_wanted(c, &e->known, e->iseq.id.head[RUBY_ISEQ_FLAGS], batch->reading.sampled))
 		return;
-	e->batch = c->batches;
+	e->known.batch = c->batches;
 	p = &c->pending[batch->n_pending++];
-	*p = (struct pending) { .index = i, .keep = checked, .span = batch->n_spans };
-	if (e->version) {
+	*p = (struct pending) { .index = i,
+				.keep = is_checked(&e->known, batch->reading.sampled),
+				.span = batch->n_spans };
+	if (e->known.version) {
 		ruby_iseq_check_spans(c->vm, &e->iseq, &p->fresh.iseq, &c->spans[batch->n_spans]);
 		batch->n_spans += RUBY_ISEQ_SPANS;
 	}
@@ -183,24 +181,22 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_method *e = &c->methods[i];
-	const bool checked = is_checked(e->checked, batch->reading.sampled);
-	const bool anew = e->revalidated != c->revalidation && may_get_name(c, e);
+	const bool anew = e->known.revalidated != c->revalidation && may_get_name(c, e);
 	struct pending *p;
 
-	if (e->batch == c->batches)
+	if (e->known.batch == c->batches)
 		return;
-	if (!anew && (checked ? !may_be_old_now(c, e->method.id.me[RUBY_ME_FLAGS], e->revalidated,
-						e->last, batch->reading.sampled)
-			      : method_is_known(c, e, batch->reading.sampled)))
+	if (!anew &&
+	    !is_wanted(c, &e->known, e->method.id.me[RUBY_ME_FLAGS], batch->reading.sampled))
 		return;
-	e->batch = c->batches;
+	e->known.batch = c->batches;
 	p = &c->pending[batch->n_pending++];
 	*p = (struct pending) { .index = i,
 				.is_method = true,
-				.keep = checked && !anew,
+				.keep = !anew && is_checked(&e->known, batch->reading.sampled),
 				.anew = anew,
 				.span = batch->n_spans };
-	if (e->version) {
+	if (e->known.version) {
 		ruby_method_check_spans(c->vm, &e->method, &p->fresh.method,
 					&c->spans[batch->n_spans]);
 		batch->n_spans += RUBY_METHOD_SPANS;
@@ -227,12 +223,12 @@ static void want_load(const struct code_cache *c, struct pending *p, bool read, 
 static void update_iseq(struct code_cache *c, struct pending *p, struct batch *batch)
 {
 	struct cached_iseq *e = &c->iseqs[p->index];
-	bool read = e->version && all_read(&c->spans[p->span], RUBY_ISEQ_SPANS);
+	bool read = e->known.version && all_read(&c->spans[p->span], RUBY_ISEQ_SPANS);
 
-	e->revalidated = c->revalidation;
+	e->known.revalidated = c->revalidation;
 	if (read && ruby_iseq_check(c->vm, &e->iseq, &p->fresh.iseq)) {
 		p->done = true;
-		code_entry_same_iseq(c, e, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &batch->reading);
+		code_entry_same(c, &e->known, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &batch->reading);
 		e->iseq.id.head[RUBY_ISEQ_FLAGS] =
 			p->fresh.iseq.head[RUBY_ISEQ_FLAGS]; /* it may have become old */
 	} else {
@@ -243,12 +239,12 @@ static void update_iseq(struct code_cache *c, struct pending *p, struct batch *b
 static void update_method(struct code_cache *c, struct pending *p, struct batch *batch)
 {
 	struct cached_method *e = &c->methods[p->index];
-	bool read = e->version && all_read(&c->spans[p->span], RUBY_METHOD_SPANS);
+	bool read = e->known.version && all_read(&c->spans[p->span], RUBY_METHOD_SPANS);
 
-	e->revalidated = c->revalidation;
+	e->known.revalidated = c->revalidation;
 	if (read && !p->anew && ruby_method_check(c->vm, &e->method, &p->fresh.method)) {
 		p->done = true;
-		code_entry_same_method(c, e, p->fresh.method.me[RUBY_ME_FLAGS], &batch->reading);
+		code_entry_same(c, &e->known, p->fresh.method.me[RUBY_ME_FLAGS], &batch->reading);
 		e->method.id.me[RUBY_ME_FLAGS] = p->fresh.method.me[RUBY_ME_FLAGS];
 	} else {
 		want_load(c, p, read, batch);
@@ -376,6 +372,18 @@ static int read_batch(struct code_cache *c, struct batch *batch, const struct co
 	return load_pending(c, batch);
 }
 
+static struct code_known *known_of(struct code_cache *c, const struct pending *p)
+{
+	return p->is_method ? &c->methods[p->index].known : &c->iseqs[p->index].known;
+}
+
+/* The first word of the object that @p is of, as it was read or compared last. */
+static uint64_t flags_of(const struct code_cache *c, const struct pending *p)
+{
+	return p->is_method ? c->methods[p->index].method.id.me[RUBY_ME_FLAGS]
+			    : c->iseqs[p->index].iseq.id.head[RUBY_ISEQ_FLAGS];
+}
+
 /*
  * An era ended in between, or it could not be told which it was: what was read or compared is of
  * none for certain, @latest at most, until it is found to be the same once more.
@@ -385,17 +393,12 @@ static void set_unsure(struct code_cache *c, const struct batch *batch, uint64_t
 	size_t i;
 
 	for (i = 0; i < batch->n_pending; i++) {
-		const struct pending *p = &c->pending[i];
+		struct code_known *known = known_of(c, &c->pending[i]);
 
-		if (!p->done)
+		if (!c->pending[i].done)
 			continue;
-		if (p->is_method) {
-			c->methods[p->index].unsure = true;
-			c->methods[p->index].last = latest;
-		} else {
-			c->iseqs[p->index].unsure = true;
-			c->iseqs[p->index].last = latest;
-		}
+		known->unsure = true;
+		known->last = latest;
 	}
 }
 
@@ -413,17 +416,8 @@ static void note_old(struct code_cache *c, const struct batch *batch)
 	for (i = 0; i < batch->n_pending; i++) {
 		const struct pending *p = &c->pending[i];
 
-		if (!p->done)
-			continue;
-		if (p->is_method) {
-			struct cached_method *m = &c->methods[p->index];
-
-			code_note_old(c, m->method.id.me[RUBY_ME_FLAGS], &now, &m->old);
-		} else {
-			struct cached_iseq *e = &c->iseqs[p->index];
-
-			code_note_old(c, e->iseq.id.head[RUBY_ISEQ_FLAGS], &now, &e->old);
-		}
+		if (p->done)
+			code_note_old(c, flags_of(c, p), &now, &known_of(c, p)->old);
 	}
 }
 

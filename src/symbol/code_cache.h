@@ -32,9 +32,8 @@ struct old_since {
 	uint64_t era, major;
 };
 
-struct cached_iseq {
-	uint64_t addr;
-	uint64_t check;	      /* ruby_iseq_words_check() */
+/* What is known of the object at an address, and when: code_proof.h says what follows. */
+struct code_known {
 	uint64_t first, last; /* eras between which it is known to be the same */
 	uint64_t held; /* the last era in which it was read for a stack of that same era; 0: none */
 	uint64_t checked; /* an era of which a check has shown the same; 0: none */
@@ -43,23 +42,22 @@ struct cached_iseq {
 	uint64_t batch;	      /* number of the batch that it was last in */
 	uint32_t version;     /* changes when something else is found there; 0: nothing usable */
 	bool unsure; /* an era ended while it was read: of last or earlier; first is not valid */
+};
+
+struct cached_iseq {
+	uint64_t addr;
+	uint64_t check; /* ruby_iseq_words_check() */
+	struct code_known known;
 	struct ruby_iseq iseq;
 	uint64_t compiled_revalidation; /* in which it was last checked whether it is compiled */
 };
 
 struct cached_method {
 	uint64_t addr;
-	uint64_t first, last;
-	uint64_t held;
-	uint64_t checked;
-	struct old_since old;
-	uint64_t revalidated;
-	uint64_t batch;
+	struct code_known known;
 	uint64_t ask_name; /* from which revalidation on its owner is asked for a name */
 	uint64_t nameless; /* the one since which it is asked in vain, of the same method */
-	uint32_t version;
-	bool unsure;
-	bool with_name; /* that it is asked for */
+	bool with_name;	   /* that it is asked for */
 	struct ruby_method method;
 };
 

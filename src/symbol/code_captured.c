@@ -27,12 +27,12 @@ struct copy {
  * An entry that holds what was copied: nothing else stood there in that era. But while objects are
  * being moved an address may be that of another one still, and only a check tells.
  */
-static void set_checked(const struct code_cache *c, const struct copy *copy, uint64_t *checked,
-			uint64_t *revalidated)
+static void set_checked(const struct code_cache *c, const struct copy *copy,
+			struct code_known *known)
 {
-	*revalidated = c->revalidation;
+	known->revalidated = c->revalidation;
 	if (copy->reading.era && !copy->reading.sampled->gc_transition)
-		*checked = copy->reading.era;
+		known->checked = copy->reading.era;
 }
 
 /* What was not copied in full is left to code_cache_lookup(), like what was not copied at all. */
@@ -53,15 +53,16 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 		return err;
 	}
 	e = &c->iseqs[i];
-	if (!e->version || !ruby_iseq_check(c->vm, &e->iseq, &fresh.id)) {
+	if (!e->known.version || !ruby_iseq_check(c->vm, &e->iseq, &fresh.id)) {
 		code_entry_set_iseq(c, e, &fresh, &copy->reading);
-		e->unsure = gc_transition;
+		e->known.unsure = gc_transition;
 	} else {
 		if (!gc_transition)
-			code_entry_same_iseq(c, e, fresh.id.head[RUBY_ISEQ_FLAGS], &copy->reading);
+			code_entry_same(c, &e->known, fresh.id.head[RUBY_ISEQ_FLAGS],
+					&copy->reading);
 		ruby_iseq_deinit(&fresh);
 	}
-	set_checked(c, copy, &e->checked, &e->revalidated);
+	set_checked(c, copy, &e->known);
 	return 0;
 }
 
@@ -82,13 +83,13 @@ static int take_method(struct code_cache *c, const struct copy *copy, uint64_t a
 		return err;
 	}
 	e = &c->methods[i];
-	if (gc_transition && e->version && ruby_method_check(c->vm, &e->method, &fresh.id)) {
+	if (gc_transition && e->known.version && ruby_method_check(c->vm, &e->method, &fresh.id)) {
 		ruby_method_deinit(&fresh);
 	} else {
 		code_entry_set_method(c, e, &fresh, &copy->reading);
-		e->unsure |= gc_transition;
+		e->known.unsure |= gc_transition;
 	}
-	set_checked(c, copy, &e->checked, &e->revalidated);
+	set_checked(c, copy, &e->known);
 	return 0;
 }
 

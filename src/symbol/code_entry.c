@@ -49,44 +49,46 @@ int code_entry_add_method(struct code_cache *c, uint64_t addr, bool with_name, u
  * An object was read in @reading. It exists to the end of that era if its stack had it in the same
  * era; or if it cannot have been dead.
  */
-static void note_held(uint64_t *held, const struct entry_reading *reading)
+static void note_held(struct code_known *known, const struct entry_reading *reading)
 {
 	const struct stack_era *sampled = reading->sampled;
 
 	if (reading->era &&
 	    ((reading->era == sampled->gc_era && !sampled->gc_transition) || reading->swept))
-		*held = reading->era;
+		known->held = reading->era;
 }
 
 /*
  * The object holds what it held: it was there all the time if it is old, and else may be another
  * one, made of the same source when the first was freed.
  */
-static void still_the_same(const struct code_cache *c, uint64_t flags, uint64_t *first,
-			   uint64_t *last, bool *unsure, const struct entry_reading *reading)
+static void still_the_same(const struct code_cache *c, struct code_known *known, uint64_t flags,
+			   const struct entry_reading *reading)
 {
-	const struct stack_era then = { .gc_era = *last };
+	const struct stack_era then = { .gc_era = known->last };
 
-	if (reading->era < *last && !*unsure)
+	if (reading->era < known->last && !known->unsure)
 		return;
-	if (*unsure || c->compacts || !code_old_enough(c, flags, reading->era, &then))
-		*first = reading->era;
-	*last = reading->era;
-	*unsure = false;
+	if (known->unsure || c->compacts || !code_old_enough(c, flags, reading->era, &then))
+		known->first = reading->era;
+	known->last = reading->era;
+	known->unsure = false;
 }
 
-void code_entry_same_iseq(const struct code_cache *c, struct cached_iseq *e, uint64_t flags,
-			  const struct entry_reading *reading)
+/* Another object is there than before. */
+static void is_another(struct code_known *known, const struct entry_reading *reading)
 {
-	still_the_same(c, flags, &e->first, &e->last, &e->unsure, reading);
-	note_held(&e->held, reading);
+	known->first = known->last = reading->era;
+	known->held = 0;
+	known->checked = 0;
+	known->unsure = false;
 }
 
-void code_entry_same_method(const struct code_cache *c, struct cached_method *e, uint64_t flags,
-			    const struct entry_reading *reading)
+void code_entry_same(const struct code_cache *c, struct code_known *known, uint64_t flags,
+		     const struct entry_reading *reading)
 {
-	still_the_same(c, flags, &e->first, &e->last, &e->unsure, reading);
-	note_held(&e->held, reading);
+	still_the_same(c, known, flags, reading);
+	note_held(known, reading);
 }
 
 void code_entry_set_iseq(struct code_cache *c, struct cached_iseq *e, const struct ruby_iseq *fresh,
@@ -98,13 +100,10 @@ void code_entry_set_iseq(struct code_cache *c, struct cached_iseq *e, const stru
 		e->iseq = *fresh;
 	c->bytes += ruby_iseq_bytes(&e->iseq);
 	e->check = fresh ? ruby_iseq_words_check(fresh) : 0;
-	e->version = fresh ? ++c->version : 0;
-	e->first = e->last = reading->era;
-	e->held = 0;
-	e->checked = 0;
-	e->old = (struct old_since) { 0 };
-	e->unsure = false;
-	note_held(&e->held, reading);
+	e->known.version = fresh ? ++c->version : 0;
+	e->known.old = (struct old_since) { 0 };
+	is_another(&e->known, reading);
+	note_held(&e->known, reading);
 }
 
 /*
@@ -124,10 +123,10 @@ static void name_asked(const struct code_cache *c, struct cached_method *e, bool
 void code_entry_set_method(struct code_cache *c, struct cached_method *e,
 			   const struct ruby_method *fresh, const struct entry_reading *reading)
 {
-	bool known = fresh && e->version;
-	bool same_words = known && ruby_method_check(c->vm, &e->method, &fresh->id);
+	bool both = fresh && e->known.version;
+	bool same_words = both && ruby_method_check(c->vm, &e->method, &fresh->id);
 	/* Symbols made of the same name stay right. */
-	bool same_name = known && !strcmp(e->method.prefix, fresh->prefix) &&
+	bool same_name = both && !strcmp(e->method.prefix, fresh->prefix) &&
 			 (!fresh->name || !strcmp(e->method.name, fresh->name));
 
 	c->bytes -= ruby_method_bytes(&e->method);
@@ -136,17 +135,12 @@ void code_entry_set_method(struct code_cache *c, struct cached_method *e,
 		e->method = *fresh;
 	c->bytes += ruby_method_bytes(&e->method);
 	if (!same_name)
-		e->version = fresh ? ++c->version : 0;
-	e->old = (struct old_since) { 0 };
-	if (same_words) {
-		still_the_same(c, fresh->id.me[RUBY_ME_FLAGS], &e->first, &e->last, &e->unsure,
-			       reading);
-	} else {
-		e->first = e->last = reading->era;
-		e->held = 0;
-		e->checked = 0;
-		e->unsure = false;
-	}
+		e->known.version = fresh ? ++c->version : 0;
+	e->known.old = (struct old_since) { 0 };
+	if (same_words)
+		still_the_same(c, &e->known, fresh->id.me[RUBY_ME_FLAGS], reading);
+	else
+		is_another(&e->known, reading);
 	name_asked(c, e, same_words && same_name);
-	note_held(&e->held, reading);
+	note_held(&e->known, reading);
 }

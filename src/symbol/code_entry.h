@@ -52,10 +52,8 @@ void code_entry_set_iseq(struct code_cache *c, struct cached_iseq *e, const stru
 void code_entry_set_method(struct code_cache *c, struct cached_method *e,
 			   const struct ruby_method *fresh, const struct entry_reading *reading);
 
-/* The object, whose first word is @flags, still holds what it held. */
-void code_entry_same_iseq(const struct code_cache *c, struct cached_iseq *e, uint64_t flags,
-			  const struct entry_reading *reading);
-void code_entry_same_method(const struct code_cache *c, struct cached_method *e, uint64_t flags,
-			    const struct entry_reading *reading);
+/* What @known is of, whose first word is @flags, still holds what it held. */
+void code_entry_same(const struct code_cache *c, struct code_known *known, uint64_t flags,
+		     const struct entry_reading *reading);
 
 #endif

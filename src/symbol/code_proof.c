@@ -52,64 +52,65 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 	 * Another one cannot have taken its place since it was read, and before the sample. Where
 	 * objects are being moved nothing says so, and its pc has to do.
 	 */
-	bool not_since = sampled->gc_era < e->last || e->held == e->last || sampled->gc_transition;
+	bool not_since = sampled->gc_era < e->known.last || e->known.held == e->known.last ||
+			 sampled->gc_transition;
 
-	if (!e->version || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
+	if (!e->known.version || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
-	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->gc_transition)
+	if (sampled->gc_era && sampled->gc_era == e->known.checked && !sampled->gc_transition)
 		return true;
-	if (code_not_freed(&e->old, sampled))
+	if (code_not_freed(&e->known.old, sampled))
 		return true;
 	/* Without eras a check decides, if there is one; see code_prove(). */
 	if (!sampled->gc_era)
-		return !f->check && !e->unsure;
-	if (!e->unsure) {
-		if (code_known_at(e->first, e->last, e->held, sampled))
+		return !f->check && !e->known.unsure;
+	if (!e->known.unsure) {
+		if (code_known_at(e->known.first, e->known.last, e->known.held, sampled))
 			return true;
 		/*
 		 * The process is gone: nothing can be compared, and a major collection frees old
 		 * ones, too.
 		 */
-		if (sampled->gc_era > e->last)
+		if (sampled->gc_era > e->known.last)
 			return false;
 		/* In a transition it is of this era or the one before. */
-		if (sampled->gc_era > e->first && not_since)
+		if (sampled->gc_era > e->known.first && not_since)
 			return pc_inside;
 	}
-	return pc_inside && not_since && code_old_enough(c, flags, e->last, sampled);
+	return pc_inside && not_since && code_old_enough(c, flags, e->known.last, sampled);
 }
 
 static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f,
 			  const struct ruby_iseq *iseq, const struct cached_method *e,
 			  const struct stack_era *sampled)
 {
-	if (!e->version)
+	if (!e->known.version)
 		return false;
-	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->gc_transition)
+	if (sampled->gc_era && sampled->gc_era == e->known.checked && !sampled->gc_transition)
 		return true;
 	if (!f->iseq && f->check)
 		return ruby_method_words_check(&e->method, 0) == f->check;
-	if (code_not_freed(&e->old, sampled))
+	if (code_not_freed(&e->known.old, sampled))
 		return true;
 	if (!sampled->gc_era)
-		return !f->check && !e->unsure;
-	if (code_known_at(e->first, e->last, e->held, sampled))
-		return !e->unsure;
+		return !f->check && !e->known.unsure;
+	if (code_known_at(e->known.first, e->known.last, e->known.held, sampled))
+		return !e->known.unsure;
 	if (iseq && ruby_method_is_of(&e->method, iseq->local))
 		return true;
-	if (e->unsure)
+	if (e->known.unsure)
 		return false;
-	if (sampled->gc_era > e->last)
+	if (sampled->gc_era > e->known.last)
 		return false;
-	return !sampled->gc_transition && !c->compacts && sampled->gc_era < e->first &&
-	       code_old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, sampled);
+	return !sampled->gc_transition && !c->compacts && sampled->gc_era < e->known.first &&
+	       code_old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->known.last, sampled);
 }
 
 /* Whether the check of @f, if it has one, can be compared with what is known. */
 static bool has_check(const struct rbpf_frame *f, const struct cached_iseq *iseq,
 		      const struct cached_method *method)
 {
-	return f->check && (!f->iseq || iseq->version) && (!f->me || method->version);
+	return f->check && (!f->iseq || iseq->known.version) && (!f->me || method->known.version);
 }
 
 /*
@@ -140,15 +141,16 @@ static void forget_what_was_replaced(const struct stack_era *sampled, const stru
 	if (!has_check(f, iseq, method) || check_fits(f, iseq, method))
 		return;
 	if (iseq)
-		iseq->old = (struct old_since) { 0 };
+		iseq->known.old = (struct old_since) { 0 };
 	if (method)
-		method->old = (struct old_since) { 0 };
+		method->known.old = (struct old_since) { 0 };
 	if (sampled->gc_transition)
 		return;
-	if (iseq && sampled->gc_era > iseq->last && sampled->gc_era > iseq->checked)
-		iseq->version = 0;
-	if (method && sampled->gc_era > method->last && sampled->gc_era > method->checked)
-		method->version = 0;
+	if (iseq && sampled->gc_era > iseq->known.last && sampled->gc_era > iseq->known.checked)
+		iseq->known.version = 0;
+	if (method && sampled->gc_era > method->known.last &&
+	    sampled->gc_era > method->known.checked)
+		method->known.version = 0;
 }
 
 /*
@@ -172,12 +174,12 @@ static void note_checked(const struct code_cache *c, const struct stack_era *sam
 	if (sampled->gc_transition || !sampled->gc_era)
 		return;
 	if (iseq) {
-		iseq->checked = sampled->gc_era;
-		note_old_then(c, iseq->iseq.id.head[RUBY_ISEQ_FLAGS], sampled, &iseq->old);
+		iseq->known.checked = sampled->gc_era;
+		note_old_then(c, iseq->iseq.id.head[RUBY_ISEQ_FLAGS], sampled, &iseq->known.old);
 	}
 	if (method) {
-		method->checked = sampled->gc_era;
-		note_old_then(c, method->method.id.me[RUBY_ME_FLAGS], sampled, &method->old);
+		method->known.checked = sampled->gc_era;
+		note_old_then(c, method->method.id.me[RUBY_ME_FLAGS], sampled, &method->known.old);
 	}
 }
 

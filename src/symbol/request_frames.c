@@ -94,11 +94,11 @@ int request_frames_note(struct request_frames *f, const struct code_cache *code,
 		f->n = f->cap;
 	}
 	e = &f->v[ref->iseq];
-	if (e->version == iseq->version && e->rule == rule)
+	if (e->version == iseq->known.version && e->rule == rule)
 		return 0;
 	if (tell(f, code, ref->iseq, rule))
 		return -ENOMEM;
-	*e = (struct request_entry) { .version = iseq->version, .rule = rule };
+	*e = (struct request_entry) { .version = iseq->known.version, .rule = rule };
 	return 0;
 }
 
@@ -144,7 +144,7 @@ int request_frames_learn(struct request_frames *f, const struct code_cache *code
 	if (!f->key_hash[RBPF_ENV_PATH] && !learn_keys(code->vm, hash, f->key_hash))
 		return 0;
 	for (size_t i = 0; i < f->n; i++)
-		if (f->v[i].version && f->v[i].version == code->iseqs[i].version &&
+		if (f->v[i].version && f->v[i].version == code->iseqs[i].known.version &&
 		    f->rules->v[f->v[i].rule].text_from == REQUEST_TEXT_ENV &&
 		    tell(f, code, i, f->v[i].rule))
 			return -ENOMEM;
@@ -155,7 +155,7 @@ int request_frames_rule(const struct request_frames *f, const struct code_cache 
 			const struct code_ref *ref)
 {
 	if (!ref->iseq_ok || ref->iseq >= f->n ||
-	    f->v[ref->iseq].version != code->iseqs[ref->iseq].version)
+	    f->v[ref->iseq].version != code->iseqs[ref->iseq].known.version)
 		return -1;
 	return (int)f->v[ref->iseq].rule;
 }

@@ -290,8 +290,8 @@ static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const st
 	struct frame_key key = { .pc = f->pc & ~RBPF_PC_FINISH, .unsaved = unsaved };
 	int err = 0;
 
-	key.iseq_version = iseq ? r->code.iseqs[ref->iseq].version : 0;
-	key.method_version = method ? r->code.methods[ref->method].version : 0;
+	key.iseq_version = iseq ? r->code.iseqs[ref->iseq].known.version : 0;
+	key.method_version = method ? r->code.methods[ref->method].known.version : 0;
 	if (!iseq || iseq->like_cfunc) {
 		key.file = caller->file;
 		key.line = caller->line & INT32_MAX; /* iseq.c shows none above */
@@ -332,7 +332,8 @@ static bool half_written(const struct resolver *r, const struct rbpf_frame *f,
 	const struct cached_iseq *e = f->iseq ? &r->code.iseqs[ref->iseq] : NULL;
 
 	/* What was read of the iseq will do, proven or not: it is not shown. */
-	return ruby_frame_half_written(&r->code.vm->rules, f, e && e->version ? &e->iseq : NULL,
+	return ruby_frame_half_written(&r->code.vm->rules, f,
+				       e && e->known.version ? &e->iseq : NULL,
 				       code_method(&r->code, ref));
 }
 
@@ -566,7 +567,7 @@ size_t resolver_instructions(const struct resolver *r, uint64_t *ret, size_t max
 	size_t i, n = 0;
 
 	for (i = 0; i < r->code.n_iseqs && n < max; i++)
-		if (r->code.iseqs[i].version &&
+		if (r->code.iseqs[i].known.version &&
 		    !memory_read_u64(&r->code.vm->mem, r->code.iseqs[i].iseq.encoded, &ret[n]))
 			n++;
 	return n;

@@ -52,8 +52,8 @@ static void assert_sane_ref(const struct fixture *f, const struct rbpf_frame *fr
 {
 	cr_assert_eq(ref->iseq == PROFILE_NONE, !frame->iseq);
 	cr_assert_eq(ref->method == PROFILE_NONE, !frame->me);
-	cr_assert(!ref->iseq_ok || f->c.iseqs[ref->iseq].version, "proven, but not known");
-	cr_assert(!ref->method_ok || f->c.methods[ref->method].version);
+	cr_assert(!ref->iseq_ok || f->c.iseqs[ref->iseq].known.version, "proven, but not known");
+	cr_assert(!ref->method_ok || f->c.methods[ref->method].known.version);
 	cr_assert(!ref->iseq_ok || code_iseq(&f->c, ref)->addr == frame->iseq);
 	cr_assert(!ref->method_ok || code_method(&f->c, ref)->addr == frame->me);
 }
@@ -809,10 +809,10 @@ Test(code_cache, names_that_come_later)
 		set_era(&f, 5);
 		lookup(&f, at(5), frame);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "");
-		version = f.c.methods[f.ref.method].version;
+		version = f.c.methods[f.ref.method].known.version;
 		f.c.revalidation++;
 		lookup(&f, at(5), frame);
-		cr_expect_eq(f.c.methods[f.ref.method].version, version, "the same name");
+		cr_expect_eq(f.c.methods[f.ref.method].known.version, version, "the same name");
 
 		image_class_name(f.img, klass, "Late");
 		lookup(&f, at(5), frame);
@@ -822,7 +822,7 @@ Test(code_cache, names_that_come_later)
 		lookup(&f, at(5), frame);
 		cr_assert(f.ref.method_ok, "%s", f.img->version);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "Late#", "%s", f.img->version);
-		cr_expect_neq(f.c.methods[f.ref.method].version, version, "another name");
+		cr_expect_neq(f.c.methods[f.ref.method].known.version, version, "another name");
 		teardown(&f);
 	}
 }
@@ -1105,11 +1105,11 @@ Test(code_cache, copied_of_what_is_known)
 
 		set_era(&f, 7);
 		cr_expect_str_eq(name_of(&f, at(7), frame), "foo");
-		version = f.c.iseqs[f.ref.iseq].version;
+		version = f.c.iseqs[f.ref.iseq].known.version;
 		copy(&f, at(5), frame);
 		cr_expect_str_eq(name_of(&f, at(5), frame), "foo", "%s", f.img->version);
 		cr_expect_str_eq(name_of(&f, at(7), frame), "foo", "%s", f.img->version);
-		cr_expect_eq(f.c.iseqs[f.ref.iseq].version, version, "it is the same");
+		cr_expect_eq(f.c.iseqs[f.ref.iseq].known.version, version, "it is the same");
 		cr_expect_str_eq(name_of(&f, at(6), frame), "", "%s", f.img->version);
 		copy(&f, at(0), frame);
 		cr_expect_str_eq(name_of(&f, at(7), frame), "foo", "%s", f.img->version);

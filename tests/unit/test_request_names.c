@@ -228,7 +228,7 @@ Test(request_names, no_anonymous_class_and_no_other_object)
 /* An entry is of what was found at an address once, and not of what is found there later. */
 Test(request_names, rules_are_of_one_version_of_an_iseq)
 {
-	struct cached_iseq iseqs[2] = { { .version = 3 }, { .version = 4 } };
+	struct cached_iseq iseqs[2] = { { .known.version = 3 }, { .known.version = 4 } };
 	const struct code_cache code = { .iseqs = iseqs };
 	struct code_ref ref = { .iseq = 1, .iseq_ok = true };
 	struct request_rules rules = REQUEST_RULES_INIT;
@@ -244,7 +244,7 @@ Test(request_names, rules_are_of_one_version_of_an_iseq)
 	ref = (struct code_ref) { .iseq = 1 };
 	cr_expect_eq(request_frames_rule(&frames, &code, &ref), -1, "it is not proven");
 	ref.iseq_ok = true;
-	iseqs[1].version = 5;
+	iseqs[1].known.version = 5;
 	cr_expect_eq(request_frames_rule(&frames, &code, &ref), -1, "another one is there now");
 	cr_assert_eq(request_frames_note(&frames, &code, &ref, 0), 0);
 	cr_expect_eq(frames.n_found, 2, "the engine is told of it");
