@@ -21,6 +21,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/sorted.h"
 #include "elf/cfi.h"
 #include "elf/elf_common.h"
 
@@ -250,18 +251,9 @@ static int add_header(struct headers *headers, uint64_t offset, const Dwarf_CIE 
 /* Headers are listed by their offsets. */
 static const struct header *find_header(const struct headers *headers, uint64_t offset)
 {
-	size_t low = 0, high = headers->n, middle;
+	const size_t i = sorted_below(headers->v, headers->n, offset, offset);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (headers->v[middle].offset == offset)
-			return &headers->v[middle];
-		if (headers->v[middle].offset < offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return i < headers->n && headers->v[i].offset == offset ? &headers->v[i] : NULL;
 }
 
 /* ---- entries ---- */

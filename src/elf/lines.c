@@ -23,6 +23,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sorted.h"
 #include "elf/debug_file.h"
 #include "elf/debug_info.h"
 
@@ -132,18 +133,12 @@ static void sort_ranges(struct ranges *ranges)
 
 static const struct line_range *find_range(const struct ranges *ranges, uint64_t addr)
 {
-	size_t low = 0, high = ranges->n, middle, i;
+	const size_t n = sorted_up_to(ranges->v, ranges->n, start, addr);
+	size_t i;
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (ranges->v[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (i = 0; i < low && i < MAX_OVERLAP; i++)
-		if (addr < ranges->v[low - 1 - i].end)
-			return &ranges->v[low - 1 - i];
+	for (i = 0; i < n && i < MAX_OVERLAP; i++)
+		if (addr < ranges->v[n - 1 - i].end)
+			return &ranges->v[n - 1 - i];
 	return NULL;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "elf/symbols.h"
 
 #define MAX_SECTIONS	  65536
@@ -194,16 +195,9 @@ void symbol_list_sort(struct symbol_list *list)
 
 const struct symbol *symbol_list_at(const struct symbol_list *list, uint64_t start)
 {
-	size_t low = 0, high = list->n, middle;
+	const size_t i = sorted_below(list->v, list->n, start, start);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (list->v[middle].start < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < list->n && list->v[low].start == start ? &list->v[low] : NULL;
+	return i < list->n && list->v[i].start == start ? &list->v[i] : NULL;
 }
 
 /* ---- symbol tables ---- */

@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/sorted.h"
 #include "elf/debug_file.h"
 #include "elf/minidebug.h"
 #include "elf/symbol_list.h"
@@ -326,31 +327,16 @@ void elf_symbols_deinit(struct elf_symbols *symbols)
 
 static const struct elf_function *find_around(const struct elf_symbols *s, uint64_t addr)
 {
-	size_t low = 0, high = s->n_rests, middle;
+	const size_t n = sorted_up_to(s->rests, s->n_rests, start, addr);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (s->rests[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && addr < s->rests[low - 1].end ? &s->functions[s->rests[low - 1].function]
-						   : NULL;
+	return n && addr < s->rests[n - 1].end ? &s->functions[s->rests[n - 1].function] : NULL;
 }
 
 const struct elf_function *elf_symbols_find(const struct elf_symbols *symbols, uint64_t addr)
 {
-	size_t low = 0, high = symbols->n, middle;
+	const size_t n = sorted_up_to(symbols->functions, symbols->n, start, addr);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (symbols->functions[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low && addr < symbols->functions[low - 1].end)
-		return &symbols->functions[low - 1];
+	if (n && addr < symbols->functions[n - 1].end)
+		return &symbols->functions[n - 1];
 	return find_around(symbols, addr);
 }

@@ -68,31 +68,23 @@ static int find_paths(struct flame_base *base, const struct tree *t, uint32_t **
 	return 0;
 }
 
-static int grow_u64(uint64_t **v, size_t from, size_t n)
+/* Of so many elements as there are nodes, not doubled as array_reserve() does. */
+static int grow_raw(void **v, size_t from, size_t n, size_t elem)
 {
-	uint64_t *grown = realloc(*v, n * sizeof(*grown));
+	char *grown = realloc(*v, n * elem);
 
 	if (!grown)
 		return -ENOMEM;
-	memset(grown + from, 0, (n - from) * sizeof(*grown));
+	memset(grown + from * elem, 0, (n - from) * elem);
 	*v = grown;
 	return 0;
 }
 
-static int grow_u32(uint32_t **v, size_t from, size_t n)
-{
-	uint32_t *grown = realloc(*v, n * sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	memset(grown + from, 0, (n - from) * sizeof(*grown));
-	*v = grown;
-	return 0;
-}
+#define grow(v, from, n) grow_raw((void **)&(v), (from), (n), sizeof(*(v)))
 
 static int grow_sums(struct flame_sums *s, size_t n)
 {
-	if (grow_u64(&s->values, s->n, n) || grow_u32(&s->samples, s->n, n))
+	if (grow(s->values, s->n, n) || grow(s->samples, s->n, n))
 		return -ENOMEM;
 	s->n = n;
 	return 0;
@@ -100,7 +92,7 @@ static int grow_sums(struct flame_sums *s, size_t n)
 
 static int grow_exact(struct flame_sums *s, size_t n)
 {
-	if (grow_u64(&s->exact_values, s->n_exact, n) || grow_u32(&s->exact_samples, s->n_exact, n))
+	if (grow(s->exact_values, s->n_exact, n) || grow(s->exact_samples, s->n_exact, n))
 		return -ENOMEM;
 	s->n_exact = n;
 	return 0;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sorted.h"
 
 int extents_init(struct extents *e, uint32_t size)
 {
@@ -69,17 +70,8 @@ void extents_retire(struct extents *e, uint32_t first, uint32_t n, uint64_t now)
 
 static void set_free(struct extents *e, struct extent freed)
 {
-	size_t low = 0, high = e->n, i;
+	const size_t i = sorted_below(e->v, e->n, first, freed.first);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (e->v[middle].first < freed.first)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	i = low;
 	if (i < e->n && freed.first + freed.n == e->v[i].first) {
 		e->v[i].first = freed.first;
 		e->v[i].n += freed.n;

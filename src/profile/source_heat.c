@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "profile/defined.h"
 #include "profile/profile.h"
 
@@ -34,17 +35,9 @@ int source_heat_process(struct source_heat *h, uint32_t id, uint32_t pid, uint64
 
 static struct source_heat_process *find_process(const struct source_heat *h, uint32_t id)
 {
-	size_t low = 0, high = h->n_processes;
+	const size_t i = sorted_below(h->processes, h->n_processes, id, id);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (h->processes[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < h->n_processes && h->processes[low].id == id ? &h->processes[low] : NULL;
+	return i < h->n_processes && h->processes[i].id == id ? &h->processes[i] : NULL;
 }
 
 const struct source_heat_process *source_heat_find(const struct source_heat *h, uint32_t id)

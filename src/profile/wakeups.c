@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "profile/profile.h"
 #include "profile/reason.h"
 
@@ -74,17 +75,7 @@ static int compare_waits(const void *a, const void *b)
 /* The first wait that began at @at or later. */
 static size_t first_since(const struct wakeups *w, uint64_t at)
 {
-	size_t low = 0, high = w->n_waits;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (w->waits[middle].since < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sorted_below(w->waits, w->n_waits, since, at);
 }
 
 /* What the wait was for that @s ended; REASON_NONE if that is not known. */

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/sorted.h"
 #include "base/stop.h"
 #include "profile/chunk.h"
 #include "profile/recorder.h"
@@ -136,17 +137,9 @@ static void look_at_new(struct source_keeper *k, const struct source_heat *heat)
 
 static const struct source_process *find_process(const struct source_keeper *k, uint32_t id)
 {
-	size_t low = 0, high = k->n;
+	const size_t i = sorted_below(k->processes, k->n, id, id);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (k->processes[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < k->n && k->processes[low].id == id ? &k->processes[low] : NULL;
+	return i < k->n && k->processes[i].id == id ? &k->processes[i] : NULL;
 }
 
 static bool is_own(const struct source_keeper *k, const char *root)

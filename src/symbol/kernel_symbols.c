@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/sorted.h"
 #include "symbol/hex.h"
 
 #define CHUNK		65536
@@ -215,20 +216,14 @@ void kernel_symbols_deinit(struct kernel_symbols *symbols)
 int kernel_symbols_find(struct kernel_symbols *symbols, uint64_t addr, struct kernel_symbol *ret)
 {
 	const struct kernel_function *f;
-	size_t low = 0, high, middle;
+	size_t n;
 
 	if (!symbols->loaded)
 		load(symbols);
 	if (symbols->error)
 		return symbols->error;
-	for (high = symbols->n; low < high;) {
-		middle = low + (high - low) / 2;
-		if (symbols->functions[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	f = low ? &symbols->functions[low - 1] : NULL;
+	n = sorted_up_to(symbols->functions, symbols->n, start, addr);
+	f = n ? &symbols->functions[n - 1] : NULL;
 	if (!f || addr - f->start >= KERNEL_SYMBOLS_MAX_FUNCTION)
 		return -ENOENT;
 	*ret = (struct kernel_symbol) { .name = buf_str(&symbols->names) + f->name,

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/sorted.h"
 #include "symbol/hex.h"
 
 #define CHUNK 65536
@@ -273,18 +274,12 @@ static bool update_index(struct perf_map *map)
 const char *perf_map_find(struct perf_map *map, uint64_t addr, uint64_t *start)
 {
 	const struct perf_map_span *span;
-	size_t low = 0, high, middle;
+	size_t n;
 
 	if (!update_index(map))
 		return NULL;
-	for (high = map->n_spans; low < high;) {
-		middle = low + (high - low) / 2;
-		if (map->spans[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	span = low ? &map->spans[low - 1] : NULL;
+	n = sorted_up_to(map->spans, map->n_spans, start, addr);
+	span = n ? &map->spans[n - 1] : NULL;
 	if (!span || span->entry == PERF_MAP_NONE)
 		return NULL;
 	if (start)

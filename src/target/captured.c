@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "target/memory.h"
 
 static int by_address(const void *a, const void *b)
@@ -71,28 +72,13 @@ void captured_deinit(struct captured *c)
 	*c = (struct captured)CAPTURED_INIT;
 }
 
-/* How many blocks begin at or below @addr. */
-static size_t count_below(const struct captured *c, uint64_t addr)
-{
-	size_t lo = 0, hi = c->n, mid;
-
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (c->blocks[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static bool read_span(const struct captured *c, const struct memory_span *span)
 {
 	size_t i;
 
 	if (!span->len)
 		return true;
-	for (i = count_below(c, span->addr); i-- > 0;) {
+	for (i = sorted_up_to(c->blocks, c->n, addr, span->addr); i-- > 0;) {
 		const struct captured_block *b = &c->blocks[i];
 		uint64_t off = span->addr - b->addr;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sorted.h"
 
 void users_deinit(struct users *users)
 {
@@ -14,23 +15,15 @@ void users_deinit(struct users *users)
 
 struct user *users_get(struct users *users, uid_t uid)
 {
-	size_t low = 0, high = users->n;
+	const size_t i = sorted_below(users->v, users->n, uid, uid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (users->v[middle].uid < uid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < users->n && users->v[low].uid == uid)
-		return &users->v[low];
+	if (i < users->n && users->v[i].uid == uid)
+		return &users->v[i];
 	if (users->n >= USERS_MAX || array_reserve(users->v, users->cap, users->n + 1))
 		return &users->others;
-	memmove(&users->v[low + 1], &users->v[low], (users->n++ - low) * sizeof(*users->v));
-	users->v[low] = (struct user) { .uid = uid };
-	return &users->v[low];
+	memmove(&users->v[i + 1], &users->v[i], (users->n++ - i) * sizeof(*users->v));
+	users->v[i] = (struct user) { .uid = uid };
+	return &users->v[i];
 }
 
 bool user_may_add(size_t has, size_t left)

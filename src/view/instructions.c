@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "profile/profile.h"
 #include "view/label.h"
 
@@ -226,21 +227,15 @@ int instructions_add_row(struct instructions *c, const struct code_row *row)
 static uint32_t find_row(const struct instructions *c, size_t n, uint64_t address)
 {
 	const struct code_block *b = &c->blocks[c->n_blocks - 1];
-	size_t low = b->first, high = b->first + n, middle;
-	const struct code_row *row;
+	const struct code_row *rows = &c->rows[b->first], *row;
+	const size_t below = sorted_up_to(rows, n, address, address);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (c->rows[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == b->first)
+	if (!below)
 		return PROFILE_NONE;
-	row = &c->rows[low - 1];
-	return address - row->address < row->size || address == row->address ? (uint32_t)(low - 1)
-									     : PROFILE_NONE;
+	row = &rows[below - 1];
+	return address - row->address < row->size || address == row->address
+		       ? (uint32_t)(row - c->rows)
+		       : PROFILE_NONE;
 }
 
 static int compare_rows(const void *a, const void *b)
