@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Serve: one process samples into a window, as top does, or has the recording; another, without
- * privileges, talks HTTP (src/serve/). That one asks for snapshots, recordings in memory. A short
- * one is written at once: after a fork, each page that this process changes would cost a page
- * fault, which takes longer. A long one is written by a fork of this process, which has the window
- * as it was then, while this one samples on.
+ * privileges, talks HTTP (src/serve/). That one asks for snapshots, recordings in memory.
  */
 #include "cmd/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -37,35 +28,19 @@
 #include "cmd/messages.h"
 #include "cmd/open_recording.h"
 #include "cmd/sampling.h"
-#include "cmd/top_save.h"
+#include "cmd/serve_snapshot.h"
 #include "export/flame.h"
 #include "page/html.h"
-#include "profile/recorder.h"
 #include "profile/window.h"
 #include "sample/collector.h"
 #include "serve/link.h"
 #include "serve/server.h"
 #include "ui/term.h"
 #include "view/filter.h"
-#include "worker/channel.h"
 
-#define POLL_MS		100
-#define SETTLE_NS	(200 * NSEC_PER_MSEC) /* until the last samples of a second have come */
-#define WINDOW_PART	4	     /* one part in so many of --memlimit is the window's */
-#define MAX_SNAPSHOT	(1ull << 30) /* bytes */
-#define MAX_SNAPSHOT_NS (10 * NSEC_PER_SEC)
-/* A short snapshot: some ms, in which rings fill. */
-#define SHORT_SAMPLES	50000
-#define SHORT_WINDOW	(16u << 20) /* bytes */
-
-/* A snapshot that is being written. */
-struct writing {
-	pid_t pid; /* -1: none */
-	int memfd; /* owned */
-	struct serve_told told;
-	uint64_t begun_ns;
-};
-
+#define POLL_MS	    100
+#define SETTLE_NS   (200 * NSEC_PER_MSEC) /* until the last samples of a second have come */
+#define WINDOW_PART 4			  /* one part in so many of --memlimit is the window's */
 struct serving {
 	struct serve_line *line;
 	struct cmd_context *ctx;
@@ -78,9 +53,8 @@ struct serving {
 	/* Live: */
 	struct sampling s;
 	struct window *window;
+	struct serve_snapshots snapshots;
 	int channel;
-	struct writing writing;
-	uint64_t start_ns, start_realtime_ns, told_seconds, not_before_ns;
 	bool ended;
 };
 
@@ -289,165 +263,7 @@ static int serve_file(struct serving *run, const struct option_rest *rest, struc
 	return r;
 }
 
-/* ---- snapshots ---- */
-
-static void tell(const struct serving *run, const struct serve_told *told, const int *fds, size_t n)
-{
-	const struct channel_part part = { told, sizeof(*told) };
-
-	/* If it cannot be sent now, the server asks again. */
-	channel_send(run->channel, &part, 1, fds, n);
-}
-
-static int write_snapshot(struct serving *run)
-{
-	const struct window_range range = { run->writing.told.from, run->writing.told.to };
-	const struct recorder_options opts = { .memory = run->writing.memfd };
-	struct profile_totals totals;
-	struct err err = { 0 };
-
-	return top_save_to(&run->s, run->window, range, run->start_ns, run->start_realtime_ns,
-			   &opts, &totals, &err);
-}
-
-/* In a fork of this process. */
-__attribute__((noreturn)) static void write_and_exit(struct serving *run)
-{
-	const struct rlimit most = { MAX_SNAPSHOT, MAX_SNAPSHOT };
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	signal(SIGXFSZ, SIG_IGN);
-	_exit(setrlimit(RLIMIT_FSIZE, &most) || write_snapshot(run) ? 1 : 0);
-}
-
-static void refuse_snapshot(struct serving *run, const struct serve_ask *asked, int code)
-{
-	const struct serve_told told = { .says = SERVE_SNAPSHOT, .result = code, .asked = *asked };
-
-	tell(run, &told, NULL, 0);
-}
-
-/* Nobody can change what several renders read. */
-static int reopen_snapshot(int memfd, int fds[SERVE_RENDERS])
-{
-	size_t i;
-
-	if (fcntl(memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
-		return -errno;
-	for (i = 0; i < SERVE_RENDERS; i++) {
-		fds[i] = fd_reopen(memfd, O_RDONLY);
-		if (fds[i] < 0)
-			break;
-	}
-	if (i == SERVE_RENDERS)
-		return 0;
-	while (i)
-		close(fds[--i]);
-	return -EMFILE;
-}
-
-/* Send what was written, or that it was not. */
-static void send_snapshot(struct serving *run, bool written, uint64_t now)
-{
-	struct writing *w = &run->writing;
-	int fds[SERVE_RENDERS];
-
-	/* The server cannot have this process write all the time. */
-	run->not_before_ns = now + 2 * (now - w->begun_ns);
-	w->told.result = written ? reopen_snapshot(w->memfd, fds) : -EFBIG;
-	tell(run, &w->told, fds, w->told.result ? 0 : SERVE_RENDERS);
-	for (size_t i = 0; !w->told.result && i < SERVE_RENDERS; i++)
-		close(fds[i]);
-	close(w->memfd);
-	w->memfd = -1;
-}
-
-static bool is_short(const struct serving *run)
-{
-	const struct window_range range = { run->writing.told.from, run->writing.told.to };
-
-	return window_bytes(run->window) <= SHORT_WINDOW &&
-	       window_samples(run->window, range) <= SHORT_SAMPLES;
-}
-
-static void begin_snapshot(struct serving *run, const struct serve_ask *asked)
-{
-	const struct window_range has = window_seconds(run->window);
-	struct writing *w = &run->writing;
-
-	w->told = (struct serve_told) { .says = SERVE_SNAPSHOT, .asked = *asked };
-	w->told.from = asked->from < has.from ? has.from : asked->from;
-	w->told.to = asked->to > has.to ? has.to : asked->to;
-	if (w->told.from >= w->told.to) {
-		refuse_snapshot(run, asked, -ENODATA);
-		return;
-	}
-	w->begun_ns = clock_ns(CLOCK_MONOTONIC);
-	w->memfd = memfd_create("rbpf-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (w->memfd >= 0 && is_short(run)) {
-		const bool written = !write_snapshot(run);
-
-		send_snapshot(run, written, clock_ns(CLOCK_MONOTONIC));
-		return;
-	}
-	w->pid = w->memfd < 0 ? -1 : fork();
-	if (!w->pid)
-		write_and_exit(run);
-	if (w->pid < 0) {
-		refuse_snapshot(run, asked, -errno);
-		if (w->memfd >= 0)
-			close(w->memfd);
-		w->memfd = -1;
-	}
-}
-
-static void end_snapshot(struct serving *run, uint64_t now)
-{
-	struct writing *w = &run->writing;
-	int status;
-	pid_t pid;
-
-	if (w->pid > 0 && now > w->begun_ns + MAX_SNAPSHOT_NS)
-		kill(w->pid, SIGKILL);
-	pid = w->pid > 0 ? waitpid(w->pid, &status, WNOHANG) : 0;
-	if (pid != w->pid)
-		return;
-	w->pid = -1;
-	send_snapshot(run, !status, now);
-}
-
-static int answer_server(struct serving *run, uint64_t now, struct err *err)
-{
-	struct serve_ask asked;
-	size_t len;
-	int r;
-
-	end_snapshot(run, now);
-	if (run->writing.pid > 0 || now < run->not_before_ns)
-		return 0;
-	r = channel_receive(run->channel, &asked, sizeof(asked), &len, NULL, NULL, 0);
-	if (r == -EAGAIN)
-		return 0;
-	if (r || len != sizeof(asked))
-		return lost_server(run, err);
-	begin_snapshot(run, &asked);
-	return 0;
-}
-
 /* ---- live ---- */
-
-static void tell_seconds(struct serving *run)
-{
-	const struct window_range has = window_seconds(run->window);
-	const struct serve_told told = { .says = run->ended ? SERVE_ENDED : SERVE_SECONDS,
-					 .from = has.from,
-					 .to = has.to };
-
-	if (has.to == run->told_seconds && !run->ended)
-		return;
-	run->told_seconds = has.to;
-	tell(run, &told, NULL, 0);
-}
 
 /* All targets have ended: what was sampled stays to be looked at. */
 static int end_sampling(struct serving *run, struct err *err)
@@ -461,7 +277,7 @@ static int end_sampling(struct serving *run, struct err *err)
 		return r;
 	window_advance(run->window, clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC);
 	run->ended = true;
-	tell_seconds(run);
+	serve_snapshots_tell_seconds(&run->snapshots, true);
 	cmd_info(run->ctx, "all processes have ended; what they did is served until Ctrl-C");
 	return 0;
 }
@@ -477,7 +293,7 @@ static int sample(struct serving *run, struct err *err)
 	if (window_collection_due(run->window) && window_collect(run->window, &ids))
 		return err_oom(err);
 	window_advance(run->window, clock_ns(CLOCK_MONOTONIC) - SETTLE_NS);
-	tell_seconds(run);
+	serve_snapshots_tell_seconds(&run->snapshots, false);
 	collector_status(run->s.collector, &st);
 	return st.live || run->line->record.all_ruby ? 0 : end_sampling(run, err);
 }
@@ -492,8 +308,8 @@ static int loop(struct serving *run, struct err *err)
 			poll(&channel, 1, POLL_MS);
 		else
 			r = sample(run, err);
-		if (!r)
-			r = answer_server(run, clock_ns(CLOCK_MONOTONIC), err);
+		if (!r && serve_snapshots_poll(&run->snapshots, clock_ns(CLOCK_MONOTONIC)))
+			r = lost_server(run, err);
 	}
 	sampling_pass_signal(&run->s);
 	return r;
@@ -533,6 +349,7 @@ static int open_window(struct serving *run, struct err *err)
 
 static int serve_live(struct serving *run, struct err *err)
 {
+	uint64_t start;
 	int r;
 
 	run->s.output = SAMPLING_OUTPUT_STDERR;
@@ -552,10 +369,14 @@ static int serve_live(struct serving *run, struct err *err)
 		r = sampling_start(&run->s, window_sink(run->window), err);
 	if (r)
 		return r;
-	run->start_ns = clock_ns(CLOCK_MONOTONIC);
-	run->start_realtime_ns = clock_ns(CLOCK_REALTIME);
-	window_set_start(run->window, run->start_ns);
-	run->s.seconds_since_ns = run->start_ns;
+	start = clock_ns(CLOCK_MONOTONIC);
+	run->snapshots.sampling = &run->s;
+	run->snapshots.window = run->window;
+	run->snapshots.channel = run->channel;
+	run->snapshots.start_ns = start;
+	run->snapshots.start_realtime_ns = clock_ns(CLOCK_REALTIME);
+	window_set_start(run->window, start);
+	run->s.seconds_since_ns = start;
 	r = announce(run, err);
 	return r ? r : loop(run, err);
 }
@@ -580,16 +401,15 @@ int serve_run(struct serve_line *line, const struct option_rest *rest, struct cm
 			       .server = -1,
 			       .files = { -1, -1 },
 			       .s = SAMPLING_INIT,
-			       .channel = -1,
-			       .writing = { .pid = -1, .memfd = -1 } };
-	const int *fds[] = { &run.listen, &run.channel, &run.writing.memfd, &run.files[0],
-			     &run.files[1] };
+			       .snapshots = SERVE_SNAPSHOTS_INIT,
+			       .channel = -1 };
+	const int *fds[] = { &run.listen, &run.channel, &run.files[0], &run.files[1] };
 	int r;
 
 	_Static_assert(SERVE_RENDERS == 2, "all files are listed");
 	uname(&run.names);
 	r = rest ? serve_file(&run, rest, err) : serve_live(&run, err);
-	end(run.writing.pid);
+	serve_snapshots_deinit(&run.snapshots);
 	end(run.server);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		if (*fds[i] >= 0)
