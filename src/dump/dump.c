@@ -18,6 +18,7 @@
 #include "ruby/gvl.h"
 #include "ruby/mutex.h"
 #include "ruby/not_found.h"
+#include "ruby/thread_ecs.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 #include "symbol/resolver.h"
@@ -136,7 +137,7 @@ static int read_once(const struct dump *d, uint64_t tp, const struct rbpf_thread
 	uint64_t ec = 0;
 	int r = 0;
 
-	ret->has_ec = !ruby_vm_thread_ec(&d->vm, tp, &ec);
+	ret->has_ec = !ruby_thread_ec(&d->vm, tp, &ec);
 	if (ret->has_ec) {
 		ret->waits_for_gvl = ruby_gvl_waits(&d->vm, ec) == 1;
 		memory_read_u64(&d->vm.mem, ec + d->vm.layout.ec_thread_ptr, &ret->thread);

@@ -1,56 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Attaching: find the ECs of the threads, find the layout (discover.h, or the cache if the binary
- * is known), validate it (validate.h).
+ * Attaching: find the ECs of the threads (thread_ecs.h), find the layout (discover.h, or the cache
+ * if the binary is known), validate it (validate.h).
  */
 #include "ruby/vm.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/stop.h"
 #include "ruby/cache.h"
 #include "ruby/class.h"
-#include "ruby/code.h"
 #include "ruby/constants.h"
 #include "ruby/discover.h"
 #include "ruby/object.h"
+#include "ruby/thread_ecs.h"
 #include "ruby/validate.h"
-#include "ruby/tls.h"
-#include "target/dtv.h"
 #include "target/maps.h"
 #include "target/page_cache.h"
-
-/*
- * A thread that goes from one fiber to the next all the time is met between two of them now and
- * then.
- */
-#define EC_ATTEMPTS 8
-#define GVL_LIST_MAX                                                                               \
-	65536 /* threads of a 2.7; it is looked through seldom, and no tick waits for it */
-#if defined(__x86_64__) /* glibc and musl */
-#define THREAD_ID_IS_POINTER 1
-#else
-#define THREAD_ID_IS_POINTER 0
-#endif
 
 /* What is found on the way. */
 struct attach {
 	struct ruby_vm *vm;
-	uint64_t *tps; /* thread pointers of the process' threads; owned */
-	size_t n_tps;
-	uint64_t *ecs; /* owned */
-	size_t n_ecs;
-	struct ruby_ec_shape shape;
-	uint64_t first_tp; /* of the thread whose EC is ecs[0] */
-	bool no_thread; /* an EC was found that leads to no thread: too early, or another layout */
+	struct ruby_thread_ecs threads;
 	struct ruby_findings found;
 };
 
@@ -68,135 +44,6 @@ void ruby_vm_check_add(struct ruby_vm *vm, const char *name, bool ok, bool neede
 	va_start(ap, fmt);
 	vsnprintf(c->detail, sizeof(c->detail), fmt, ap);
 	va_end(ap);
-}
-
-static int attach_init(struct attach *a, const struct ruby_attach_options *opts)
-{
-	size_t i;
-
-	a->tps = calloc(opts->n_tasks + 1, sizeof(*a->tps));
-	a->ecs = calloc(opts->n_tasks + 1, sizeof(*a->ecs));
-	if (!a->tps || !a->ecs)
-		return -ENOMEM;
-	for (i = 0; i < opts->n_tasks; i++)
-		if (opts->tasks[i].tgid == (uint32_t)a->vm->pid && opts->tasks[i].thread_pointer)
-			a->tps[a->n_tps++] = opts->tasks[i].thread_pointer;
-	return 0;
-}
-
-static void attach_deinit(struct attach *a)
-{
-	free(a->tps);
-	free(a->ecs);
-}
-
-/* 2.7: the EC of the thread that held the VM's lock last. */
-static void find_global_ec(struct attach *a, struct ruby_ec_shape *shape)
-{
-	struct rbpf_layout *l = &a->vm->walk;
-	uint64_t ec;
-
-	l->ec_global = a->vm->binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr];
-	if (memory_read_u64(&a->vm->mem, l->ec_global, &ec))
-		return;
-	if (!ruby_is_ec(&a->vm->mem, ec, shape)) {
-		a->no_thread = ruby_has_vm_stack(&a->vm->mem, ec);
-		return;
-	}
-	l->tls.model = RBPF_TLS_GLOBAL;
-	a->ecs[a->n_ecs++] = ec;
-	a->first_tp = a->tps[0];
-	ruby_vm_check_add(a->vm, "execution context", true, true, "one for all threads, at 0x%llx",
-			  (unsigned long long)l->ec_global);
-}
-
-/*
- * The slot of the thread at @tp, where its contents do not tell it from others: the code that reads
- * it does, if it lies in static TLS.
- */
-static bool find_slot_by_code(struct attach *a, uint64_t tp, struct ruby_ec_shape *shape)
-{
-	struct rbpf_layout *l = &a->vm->walk;
-	struct ruby_code code;
-	uint64_t ec;
-
-	ruby_code_read(&a->vm->mem, &a->vm->binary, tp, &code);
-	if (!code.ec_slot || code.ec_slot - (tp - DTV_STATIC_MAX) >= 2 * DTV_STATIC_MAX ||
-	    memory_read_u64(&a->vm->mem, code.ec_slot, &ec))
-		return false;
-	if (!ruby_is_ec(&a->vm->mem, ec, shape)) {
-		a->no_thread |= ruby_has_vm_stack(&a->vm->mem, ec);
-		return false;
-	}
-	l->tls.model = RBPF_TLS_STATIC;
-	l->tls.offset = (int64_t)(code.ec_slot - tp);
-	return true;
-}
-
-/* The main thread comes first: it has an EC, unless a program embeds Ruby in another thread. */
-static void find_tls_ecs(struct attach *a, struct ruby_ec_shape *shape)
-{
-	struct rbpf_layout *l = &a->vm->walk;
-	uint64_t ec;
-	size_t i;
-
-	for (i = 0; i < a->n_tps && !a->n_ecs; i++) {
-		if ((!ruby_tls_find(&a->vm->mem, a->tps[i], shape, l) &&
-		     !find_slot_by_code(a, a->tps[i], shape)) ||
-		    ruby_tls_read(&a->vm->mem, l, a->tps[i], &ec))
-			continue;
-		a->ecs[a->n_ecs++] = ec;
-		a->first_tp = a->tps[i];
-	}
-	for (; a->n_ecs && i < a->n_tps; i++)
-		if (!ruby_tls_read(&a->vm->mem, l, a->tps[i], &ec) &&
-		    ruby_is_ec(&a->vm->mem, ec, shape))
-			a->ecs[a->n_ecs++] = ec;
-	for (i = 0; i < a->n_tps && !a->n_ecs && !a->no_thread; i++)
-		a->no_thread = ruby_tls_has_stack(&a->vm->mem, a->tps[i]);
-	if (l->tls.model == RBPF_TLS_STATIC)
-		ruby_vm_check_add(a->vm, "execution context", true, true,
-				  "at thread pointer %+lld, static TLS", (long long)l->tls.offset);
-	else if (l->tls.model == RBPF_TLS_DTV)
-		ruby_vm_check_add(a->vm, "execution context", true, true,
-				  "at offset %lld of TLS module %u, through the DTV",
-				  (long long)l->tls.offset, l->tls.module);
-}
-
-/* Returns whether there may be one the next time: something was found that leads to no thread. */
-static bool try_ecs(struct attach *a)
-{
-	struct ruby_ec_shape shape = { 0 };
-
-	memory_refresh(&a->vm->mem);
-	a->no_thread = false;
-	if (a->n_tps && a->vm->binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr])
-		find_global_ec(a, &shape);
-	else
-		find_tls_ecs(a, &shape);
-	a->shape = shape;
-	return !a->n_ecs && a->no_thread;
-}
-
-static int find_ecs(struct attach *a, struct err *err)
-{
-	int attempt;
-
-	for (attempt = 0; attempt < EC_ATTEMPTS && try_ecs(a); attempt++)
-		;
-	if (a->n_ecs)
-		return 0;
-	ruby_vm_check_add(a->vm, "execution context", false, true,
-			  a->no_thread ? "found, but it leads to no thread"
-				       : "no thread of the process has one");
-	if (a->no_thread)
-		return err_set(
-			err, -EAGAIN, ERR_TARGET,
-			"cannot find out the memory layout of Ruby %s (yet): '%s' is unknown",
-			a->vm->binary.version, ruby_field_info[RUBY_FIELD_th_ec].name);
-	return err_set(err, -EAGAIN, ERR_TARGET,
-		       "pid %d holds Ruby %s, but no thread of it runs Ruby code (yet)",
-		       (int)a->vm->pid, a->vm->binary.version);
 }
 
 /* What the walker does without is 0 there. */
@@ -263,91 +110,6 @@ static void fill_naming(struct ruby_vm *vm)
 		.singleton_bit = (uint8_t)l->singleton_bit,
 		.labels_from_parents = vm->rules.labels_from_parents,
 	};
-}
-
-/*
- * 2.7: call @match for the thread_id of each thread that the VM lists, until it returns true.
- * Returns that rb_thread_t, or 0.
- */
-static uint64_t gvl_each_thread(const struct ruby_vm *vm,
-				bool (*match)(uint64_t thread_id, void *arg), void *arg)
-{
-	uint64_t node, id;
-	size_t i;
-
-	if (memory_read_u64(&vm->mem, vm->walk.threads, &node))
-		return 0;
-	for (i = 0; i < GVL_LIST_MAX && node != vm->walk.threads; i++) {
-		if (memory_read_u64(&vm->mem, node + vm->walk.th_thread_id, &id))
-			return 0;
-		if (match(id, arg))
-			return node;
-		if (memory_read_u64(&vm->mem, node, &node))
-			return 0;
-	}
-	return 0;
-}
-
-static bool same_id(uint64_t thread_id, void *arg)
-{
-	return thread_id == *(uint64_t *)arg;
-}
-
-static uint64_t gvl_thread(const struct ruby_vm *vm, uint64_t tp)
-{
-	uint64_t id = tp + (uint64_t)vm->walk.thread_id_bias;
-
-	return gvl_each_thread(vm, same_id, &id);
-}
-
-/*
- * 2.7: how thread_id (a pthread_t) and thread pointer relate, which is the C library's affair: the
- * same on x86_64, a constant apart on arm64. Learnt from one that some thread must have.
- */
-static int learn_thread_ids(struct attach *a, struct err *err)
-{
-	struct ruby_vm *vm = a->vm;
-	uint64_t th, id;
-	size_t i;
-
-	if (vm->walk.tls.model != RBPF_TLS_GLOBAL)
-		return 0;
-	vm->walk.threads = vm->vm ? vm->vm + vm->layout.vm_living_threads : 0;
-	if (memory_read_u64(&vm->mem, a->ecs[0] + vm->walk.ec_thread_ptr, &th) ||
-	    memory_read_u64(&vm->mem, th + vm->walk.th_thread_id, &id))
-		return err_set(err, -EPROTO, ERR_TARGET,
-			       "cannot read the threads of Ruby %s in pid %d", vm->binary.version,
-			       (int)vm->pid);
-	for (i = 0; i < a->n_tps; i++) {
-		vm->walk.thread_id_bias = (int64_t)(id - a->tps[i]);
-		/* Threads' stacks lie at equal distances: another's pointer may fit, too. */
-		if (THREAD_ID_IS_POINTER && vm->walk.thread_id_bias)
-			continue;
-		/* If it is the same, any thread of Ruby's will do; else it is the first. */
-		if (gvl_thread(vm, a->tps[THREAD_ID_IS_POINTER ? i : 0]))
-			break;
-	}
-	ruby_vm_check_add(vm, "threads", i < a->n_tps, true, "thread_id is thread pointer %+lld",
-			  (long long)vm->walk.thread_id_bias);
-	if (i == a->n_tps)
-		return err_set(
-			err, -EPROTO, ERR_TARGET,
-			"cannot match the threads of Ruby %s with those of pid %d: self-check "
-			"failed at 'thread.thread_id'",
-			vm->binary.version, (int)vm->pid);
-	return 0;
-}
-
-int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret)
-{
-	uint64_t th;
-
-	if (vm->walk.tls.model != RBPF_TLS_GLOBAL)
-		return ruby_tls_read(&vm->mem, &vm->walk, tp, ret);
-	th = gvl_thread(vm, tp);
-	if (!th)
-		return -ENOENT;
-	return memory_read_u64(&vm->mem, th + vm->walk.th_ec, ret);
 }
 
 bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret)
@@ -433,42 +195,18 @@ int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret, uint64_t *major)
 	return ruby_vm_era(vm, &words, spans, ret, major);
 }
 
-/*
- * The ECs of now: a thread may have switched to another fiber since, and the other may be gone,
- * since to find the layout takes a while.
- */
-static void refresh_ecs(struct attach *a)
-{
-	const struct rbpf_layout *l = &a->vm->walk;
-	struct ruby_ec_shape shape = a->shape;
-	size_t i, n = 0;
-	uint64_t ec;
-
-	memory_refresh(&a->vm->mem);
-	if (l->tls.model == RBPF_TLS_GLOBAL) {
-		if (!memory_read_u64(&a->vm->mem, l->ec_global, &ec) &&
-		    ruby_is_ec(&a->vm->mem, ec, &shape))
-			a->ecs[0] = ec;
-		return;
-	}
-	for (i = 0; i < a->n_tps; i++)
-		if (!ruby_tls_read(&a->vm->mem, l, a->tps[i], &ec) &&
-		    ruby_is_ec(&a->vm->mem, ec, &shape))
-			a->ecs[n++] = ec;
-	if (n)
-		a->n_ecs = n;
-}
-
 static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, bool known,
 		 struct err *err)
 {
+	struct ruby_thread_ecs *threads = &a->threads;
 	int r;
 
 	ruby_vm_fill_walk(a->vm);
-	refresh_ecs(a);
-	r = ruby_validate(a->vm, a->ecs, a->n_ecs, a->first_tp, current_vm, symbols, known, err);
+	ruby_thread_ecs_refresh(threads, a->vm);
+	r = ruby_validate(a->vm, threads->ecs, threads->n_ecs, threads->first_tp, current_vm,
+			  symbols, known, err);
 	if (!r)
-		r = learn_thread_ids(a, err);
+		r = ruby_thread_ecs_match(threads, a->vm, err);
 	if (!r)
 		fill_naming(a->vm);
 	return r;
@@ -488,7 +226,8 @@ static int discover(struct attach *a, const struct ruby_attach_options *opts, st
 	struct ruby_vm *vm = a->vm;
 	int r;
 
-	ruby_discover(vm, allowed, a->first_tp, a->ecs, a->n_ecs, &a->found);
+	ruby_discover(vm, allowed, a->threads.first_tp, a->threads.ecs, a->threads.n_ecs,
+		      &a->found);
 	r = ruby_layout_settle(vm, &a->found, allowed, prove_found, a, err);
 	if (!r && opts->cache)
 		r = ruby_cache_put(opts->cache, opts->uid, vm, a->found.current_vm) ? err_oom(err)
@@ -503,10 +242,9 @@ static int attach(struct attach *a, const struct ruby_attach_options *opts, stru
 	size_t n_checks;
 	int r;
 
-	r = attach_init(a, opts);
-	if (r)
+	if (ruby_thread_ecs_init(&a->threads, vm, opts->tasks, opts->n_tasks))
 		return err_oom(err);
-	r = find_ecs(a, err);
+	r = ruby_thread_ecs_find(&a->threads, vm, err);
 	if (r)
 		return r;
 	n_checks = vm->n_checks;
@@ -545,7 +283,7 @@ static int attach_within_budget(struct ruby_vm *vm, const struct ruby_attach_opt
 	ruby_vm_check_add(vm, "binary", true, true, "Ruby %s, %s (build-id %s)", vm->binary.version,
 			  vm->binary.path, vm->binary.build_id[0] ? vm->binary.build_id : "none");
 	r = attach(&a, opts, err);
-	attach_deinit(&a);
+	ruby_thread_ecs_deinit(&a.threads);
 	if (r == -EPROTO &&
 	    memory_read_u64(&vm->mem, vm->binary.symbol[RUBY_SYM_rb_cObject], &object))
 		return err_set(

@@ -96,9 +96,6 @@ int ruby_vm_fork(const struct ruby_vm *parent, pid_t pid, struct ruby_vm *ret);
  */
 bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret);
 
-/* The EC of the thread whose thread pointer is @tp. Returns 0, -ENOENT (it has none) or -EFAULT. */
-int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret);
-
 /* Add a line to @vm->checks. */
 __attribute__((format(printf, 5, 6))) void ruby_vm_check_add(struct ruby_vm *vm, const char *name,
 							     bool ok, bool needed, const char *fmt,

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "profile/sink.h"
 #include "rbpf_frame_words.h"
+#include "ruby/thread_ecs.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 #include "sample/collector_state.h"
@@ -90,7 +91,7 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 		return r;
 	p->n_sleepers++;
 	if (ruby_vm_gc_era(p->vm, &era, &major) || read_thread(c, p, rec->h.tid, &before) ||
-	    before.runtime != rec->runtime || ruby_vm_thread_ec(p->vm, before.thread_pointer, &ec))
+	    before.runtime != rec->runtime || ruby_thread_ec(p->vm, before.thread_pointer, &ec))
 		return 0;
 	r = ruby_walk(&p->vm->mem, &p->vm->walk, ec, RBPF_MAX_FRAMES, &stack);
 	if (r)

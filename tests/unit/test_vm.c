@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ruby/thread_ecs.h"
 #include "ruby/vm.h"
 #include "support/ruby_image.h"
 
@@ -154,22 +155,22 @@ Test(vm, threads_of_2_7)
 
 	img->vm.walk.tls.model = RBPF_TLS_GLOBAL;
 	img->vm.walk.thread_id_bias = -0x700;
-	cr_expect_eq(ruby_vm_thread_ec(&img->vm, 0x1234, &ec), -ENOENT, "no thread at all");
+	cr_expect_eq(ruby_thread_ec(&img->vm, 0x1234, &ec), -ENOENT, "no thread at all");
 	for (size_t i = 0; i < 5; i++)
 		threads[i] = image_thread(img, 64);
 	for (size_t i = 0; i < 5; i++) {
-		cr_assert_eq(ruby_vm_thread_ec(&img->vm, thread_id(&threads[i]) + 0x700, &ec), 0);
+		cr_assert_eq(ruby_thread_ec(&img->vm, thread_id(&threads[i]) + 0x700, &ec), 0);
 		cr_expect_eq(ec, threads[i].ec, "thread %zu", i);
 	}
-	cr_expect_eq(ruby_vm_thread_ec(&img->vm, thread_id(&threads[0]), &ec), -ENOENT,
+	cr_expect_eq(ruby_thread_ec(&img->vm, thread_id(&threads[0]), &ec), -ENOENT,
 		     "a thread that is none of Ruby's");
 
 	/* A list that ends nowhere. */
 	image_put64(img, threads[2].th, threads[3].th);
-	cr_expect_eq(ruby_vm_thread_ec(&img->vm, 0x1234, &ec), -ENOENT, "a ring");
+	cr_expect_eq(ruby_thread_ec(&img->vm, 0x1234, &ec), -ENOENT, "a ring");
 	image_put64(img, threads[2].th, 0x5000);
-	cr_expect_neq(ruby_vm_thread_ec(&img->vm, 0x1234, &ec), 0, "a list that breaks off");
-	cr_expect_eq(ruby_vm_thread_ec(&img->vm, thread_id(&threads[3]) + 0x700, &ec), 0,
+	cr_expect_neq(ruby_thread_ec(&img->vm, 0x1234, &ec), 0, "a list that breaks off");
+	cr_expect_eq(ruby_thread_ec(&img->vm, thread_id(&threads[3]) + 0x700, &ec), 0,
 		     "what stands before it");
 	image_free(img);
 }
