@@ -25,6 +25,7 @@
 #include "symbol/native_names.h"
 #include "symbol/perf_map.h"
 #include "symbol/resolver.h"
+#include "symbol/tail_calls.h"
 #include "target/container.h"
 #include "worker/file_worker.h"
 #include "target/target_file.h"
@@ -53,6 +54,7 @@ struct native {
 	struct code_files files;
 	struct unwind_tables *tables;
 	struct native_names *names;
+	struct tail_calls tail_calls;
 	struct perf_map_budget perf_maps;
 	uint64_t perf_maps_refused;
 	uint64_t maps_cut;
@@ -96,6 +98,7 @@ int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool
 	n->set_code = set_code;
 	n->arg = arg;
 	n->inlines = inlines;
+	n->tail_calls = (struct tail_calls) { .files = &n->files, .inlines = inlines };
 	n->perf_maps = (struct perf_map_budget)PERF_MAP_BUDGET_INIT;
 	r = code_files_init(&n->files, worker, code_symbols_free);
 	if (r) {
@@ -123,6 +126,7 @@ void native_free(struct native *n)
 	if (!n)
 		return;
 	native_names_free(n->names);
+	tail_calls_forget(&n->tail_calls);
 	unwind_tables_free(n->tables);
 	code_files_deinit(&n->files);
 	users_deinit(&n->users);
@@ -147,18 +151,21 @@ int native_forget(struct native *n)
 		return r;
 	native_names_free(n->names);
 	n->names = names;
+	tail_calls_forget(&n->tail_calls);
 	drop_recorded(n);
 	return 0;
 }
 
 size_t native_names_memory(const struct native *n)
 {
-	return native_names_bytes(n->names) + n->cap_recorded * sizeof(*n->recorded);
+	return native_names_bytes(n->names) + tail_calls_bytes(&n->tail_calls) +
+	       n->cap_recorded * sizeof(*n->recorded);
 }
 
 void native_renew_names(struct native *n)
 {
 	native_names_renew(n->names);
+	tail_calls_forget(&n->tail_calls);
 	drop_recorded(n);
 }
 
@@ -546,8 +553,7 @@ bool native_makes_tail_call(void *arg, uint64_t function, uint64_t other)
 {
 	const struct native_process *p = arg;
 
-	return p && p->map &&
-	       native_names_makes_tail_call(p->native->names, p->map, function, other);
+	return p && p->map && tail_calls_lead(&p->native->tail_calls, p->map, function, other);
 }
 
 const struct native_name *native_frame_name(const struct native *n, uint32_t name)

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "base/utf8.h"
-#include "elf/jumps.h"
 #include "elf/symbols.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
@@ -37,16 +36,6 @@ struct name_key {
 #define OF_PERF_MAP UINT32_MAX	     /* the address is the id of a string */
 #define OF_UNREAD   (UINT32_MAX - 1) /* in a file whose symbols were not waited for */
 
-/* Where a function may go on, in addresses of its file. */
-struct jumps {
-	uint64_t to[ELF_JUMPS_MAX];
-	size_t n;
-};
-
-struct jumps_key {
-	uint64_t file, function;
-};
-
 /* Names, whose ids begin with that of the first. */
 struct named {
 	uint32_t first;
@@ -66,9 +55,6 @@ struct native_names {
 	uint64_t version;
 	struct named now,
 		former; /* what names are found in, and those before native_names_renew() */
-	struct intern jumps_keys;
-	struct jumps *jumps; /* by id of its key */
-	size_t cap_jumps;
 };
 
 static const enum frame_reason gaps[RBPF_NATIVE_END_COUNT] = {
@@ -94,14 +80,6 @@ static void named_deinit(struct named *named)
 	*named = (struct named) { 0 };
 }
 
-static void drop_jumps(struct native_names *n)
-{
-	intern_deinit(&n->jumps_keys);
-	free(n->jumps);
-	n->jumps = NULL;
-	n->cap_jumps = 0;
-}
-
 int native_names_new(struct code_files *files, bool inlines, struct native_names **ret)
 {
 	struct native_names *n = calloc(1, sizeof(*n));
@@ -122,7 +100,6 @@ void native_names_free(struct native_names *n)
 	kernel_symbols_deinit(&n->kernel);
 	named_deinit(&n->now);
 	named_deinit(&n->former);
-	drop_jumps(n);
 	free(n);
 }
 
@@ -131,7 +108,6 @@ void native_names_renew(struct native_names *n)
 	named_deinit(&n->former);
 	n->former = n->now;
 	n->now = (struct named) { .first = n->former.first + (uint32_t)n->former.keys.count };
-	drop_jumps(n);
 }
 
 uint32_t native_names_first(const struct native_names *n)
@@ -142,8 +118,7 @@ uint32_t native_names_first(const struct native_names *n)
 size_t native_names_bytes(const struct native_names *n)
 {
 	return intern_bytes(&n->now.keys) + intern_bytes(&n->now.strings) +
-	       n->now.cap * sizeof(*n->now.v) + intern_bytes(&n->jumps_keys) +
-	       n->cap_jumps * sizeof(*n->jumps);
+	       n->now.cap * sizeof(*n->now.v);
 }
 
 /* ---- files ---- */
@@ -526,83 +501,6 @@ int native_names_find(struct native_names *n, const struct native_code *code, ui
 uint64_t native_names_version(const struct native_names *n)
 {
 	return n->version;
-}
-
-/* ---- functions that go on in others ---- */
-
-#define MAX_CODE   (1u << 20) /* bytes of a function that are looked at */
-#define MAX_JUMPED 32	      /* functions that one may go on in, in the end */
-
-/* What is at @f of the file into @ret; what cannot be read makes no tail calls. */
-static int read_jumps(struct native_names *n, struct code_file *file, const struct code_symbols *s,
-		      const struct elf_function *f, struct jumps *ret)
-{
-	_cleanup_free_ uint8_t *code = NULL;
-	const struct elf_segment *segment;
-	size_t i, size = f->end - f->start;
-	int fd = code_file_open(n->files, file);
-	ssize_t got;
-
-	if (fd < 0 || size > MAX_CODE)
-		return 0;
-	code = malloc(size);
-	if (!code)
-		return -ENOMEM;
-	for (i = 0; i < file->headers.n; i++) {
-		segment = &file->headers.v[i];
-		if (f->start < segment->vaddr || f->start - segment->vaddr >= segment->filesz)
-			continue;
-		got = file_worker_read(n->files->worker, fd, code, size,
-				       f->start - segment->vaddr + segment->offset);
-		if (got > 0)
-			ret->n = elf_jumps(&s->elf, code, (size_t)got, f->start, ret->to);
-	}
-	return 0;
-}
-
-/* Where the function at @function of @file may go on; NULL: nowhere that is known. */
-static const struct jumps *jumps_of(struct native_names *n, struct code_file *file,
-				    uint64_t function)
-{
-	const struct jumps_key key = { .file = file->id, .function = function };
-	const struct code_symbols *s = code_symbols_get(n->files, file, n->inlines);
-	const struct elf_function *f;
-	uint32_t id;
-	bool is_new;
-
-	if (array_reserve(n->jumps, n->cap_jumps, n->jumps_keys.count + 1) ||
-	    intern_add(&n->jumps_keys, &key, sizeof(key), &id, &is_new))
-		return NULL;
-	f = s && is_new ? elf_symbols_find(&s->elf, function) : NULL;
-	if (f && f->start == function && read_jumps(n, file, s, f, &n->jumps[id]))
-		return NULL;
-	return &n->jumps[id];
-}
-
-bool native_names_makes_tail_call(struct native_names *n, const struct code_map *map,
-				  uint64_t function, uint64_t other)
-{
-	const struct code_range *range = code_map_find(map, function);
-	uint64_t reached[MAX_JUMPED];
-	const struct jumps *jumps;
-	size_t n_reached = 1, i, k, seen;
-
-	if (!range || !range->file)
-		return false;
-	other -= range->bias;
-	reached[0] = function - range->bias;
-	for (i = 0; i < n_reached; i++) {
-		if (reached[i] == other)
-			return true;
-		jumps = jumps_of(n, range->file, reached[i]);
-		for (k = 0; jumps && k < jumps->n && n_reached < MAX_JUMPED; k++) {
-			for (seen = 0; seen < n_reached && reached[seen] != jumps->to[k]; seen++)
-				;
-			if (seen == n_reached)
-				reached[n_reached++] = jumps->to[k];
-		}
-	}
-	return false;
 }
 
 const struct native_name *native_names_get(const struct native_names *n, uint32_t id)

@@ -97,13 +97,6 @@ int native_names_ready(struct native_names *n, const struct code_map *map, uint6
 int native_names_find(struct native_names *n, const struct native_code *code, uint64_t word,
 		      uint32_t *id, uint64_t *bias);
 
-/*
- * Whether the function that begins at @function of a process with @map may end in a tail call of
- * the one at @other, directly or through others (elf/jumps.h).
- */
-bool native_names_makes_tail_call(struct native_names *n, const struct code_map *map,
-				  uint64_t function, uint64_t other);
-
 /* Moves when an address may get another name than before, as more is known of interpreters. */
 uint64_t native_names_version(const struct native_names *n);
 
