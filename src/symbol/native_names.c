@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -159,11 +158,19 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 	return known_of_vm(s) == 2;
 }
 
-/* The part of @map that a word of a stack is in: one that is no gap and none of the kernel. */
+/*
+ * What a word of a stack is looked up by, one that is no gap and none of the kernel: the address of
+ * the instruction that is executed, or of a byte of the call that a return address is behind.
+ */
+static uint64_t address_of(uint64_t word)
+{
+	return word & RBPF_NATIVE_EXACT ? word & ~RBPF_NATIVE_EXACT : word - 1;
+}
+
+/* The part of @map that such a word is in. */
 static const struct code_range *range_of(const struct code_map *map, uint64_t word)
 {
-	word = word & RBPF_NATIVE_EXACT ? word & ~RBPF_NATIVE_EXACT : word - 1;
-	return map ? code_map_find(map, word) : NULL;
+	return map ? code_map_find(map, address_of(word)) : NULL;
 }
 
 int native_names_ready(struct native_names *n, const struct code_map *map, uint64_t vm,
@@ -189,16 +196,20 @@ int native_names_ready(struct native_names *n, const struct code_map *map, uint6
 
 /* ---- names ---- */
 
-static int set_string(struct native_names *n, const char *text, const char **ret)
+static int add_string(struct native_names *n, const char *text, uint32_t *ret)
 {
 	struct buf clean _cleanup_buf_ = BUF_INIT;
+
+	utf8_sanitise(&clean, text, strlen(text));
+	return buf_failed(&clean) ? -ENOMEM : intern_str(&n->now.strings, buf_str(&clean), ret);
+}
+
+static int set_string(struct native_names *n, const char *text, const char **ret)
+{
 	uint32_t id;
 	int r;
 
-	utf8_sanitise(&clean, text, strlen(text));
-	if (buf_failed(&clean))
-		return -ENOMEM;
-	r = intern_str(&n->now.strings, buf_str(&clean), &id);
+	r = add_string(n, text, &id);
 	if (!r)
 		*ret = intern_get(&n->now.strings, id, NULL);
 	return r;
@@ -309,6 +320,8 @@ static int find_lines(struct native_names *n, struct code_file *file, struct cod
 		return 0;
 	code_file_for_worker(n->files, file, &from);
 	r = file_worker_lines(n->files->worker, &from, &s->lines_id, address, &n->lines);
+	if (r == -ENOMEM)
+		n->lines_of = 0; /* nothing is known of it yet */
 	if (r && r != -ENOMEM) {
 		s->no_lines = true;
 		code_file_done(n->files, file, CODE_PART_SYMBOLS);
@@ -450,13 +463,12 @@ static struct name_key key_of(const struct native_code *code, uint64_t word,
 		return key;
 	}
 	range = range_of(code->map, word);
-	word = word & RBPF_NATIVE_EXACT ? word & ~RBPF_NATIVE_EXACT : word - 1;
 	key.code = range ? range->kind : RBPF_CODE_NO_TABLE;
 	if (range && range->file) {
 		*file = range->file;
 		*bias = range->bias;
 		key.file = range->file->id + 1;
-		key.address = word - range->bias;
+		key.address = address_of(word) - range->bias;
 		key.is_vm = known_of_vm(range->file->symbols);
 		key.code = code->no_wait && code_symbols_queued(range->file) ? OF_UNREAD : 0;
 	}
@@ -467,19 +479,16 @@ static struct name_key key_of(const struct native_code *code, uint64_t word,
 static int key_of_compiled(struct native_names *n, struct perf_map *map, uint64_t word,
 			   struct name_key *key)
 {
-	const char *name, *kept;
+	const char *name;
 	uint32_t id;
 	int r;
 
 	if (key->kind != FRAME_NATIVE || key->file || !map)
 		return 0;
-	name = perf_map_find(map, word & RBPF_NATIVE_EXACT ? word & ~RBPF_NATIVE_EXACT : word - 1,
-			     NULL);
+	name = perf_map_find(map, address_of(word), NULL);
 	if (!name)
 		return 0;
-	r = set_string(n, name, &kept);
-	if (!r)
-		r = intern_str(&n->now.strings, kept, &id);
+	r = add_string(n, name, &id);
 	if (r)
 		return r;
 	key->code = OF_PERF_MAP;
