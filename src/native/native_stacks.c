@@ -2,33 +2,29 @@
 #include "native/native_stacks.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/io.h"
 #include "base/prefix.h"
 #include "base/stop.h"
+#include "native/perf_map_file.h"
+#include "native/unwind_tables.h"
 #include "profile/counters.h"
 #include "profile/sink.h"
 #include "ruby/functions.h"
 #include "ruby/vm.h"
-#include "native/unwind_tables.h"
-#include "target/users.h"
-#include "symbol/code_readahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
+#include "symbol/code_readahead.h"
 #include "symbol/code_symbols.h"
 #include "symbol/native_names.h"
-#include "symbol/perf_map.h"
 #include "symbol/resolver.h"
 #include "symbol/tail_calls.h"
 #include "target/container.h"
+#include "target/users.h"
 #include "worker/file_worker.h"
-#include "target/target_file.h"
 
 /*
  * Not more often is a map read because of addresses that no code is known at; and not before so
@@ -36,7 +32,6 @@
  */
 #define MAP_PAUSE_MIN	 (NSEC_PER_SEC / 10)
 #define MAP_PAUSE_FACTOR 50
-#define PERF_MAP_AGE	 NSEC_PER_SEC
 /* CPU time of a recording that is waited for tables that nothing has asked for yet. */
 #define LOAD_FIRST	 (NSEC_PER_SEC / 2)
 /* Tables that are read ahead, and nothing has asked for yet. */
@@ -73,11 +68,8 @@ struct native_process {
 	pid_t pid;
 	const struct process_context *context; /* not owned */
 	struct code_map *map;		       /* NULL: not read yet */
-	struct perf_map perf_map;
-	uint64_t perf_map_ns;  /* CLOCK_MONOTONIC: when it was read */
-	bool perf_map_hangs;   /* its file system does not answer */
-	bool perf_map_refused; /* it was counted as such, and so is this */
-	bool map_cut;
+	struct perf_map_file perf_map;
+	bool map_cut;	      /* it was counted as such */
 	bool may_have_jit;    /* code_map_may_have_jit(), or it runs code that is not in it */
 	bool code_set;	      /* set_code() was called with it */
 	uint64_t code;	      /* native.codes, as it is of its code */
@@ -194,7 +186,7 @@ int native_process_new(struct native *n, pid_t pid, const struct process_context
 	p->native = n;
 	p->pid = pid;
 	p->context = context;
-	p->perf_map = (struct perf_map)PERF_MAP_INIT(&n->perf_maps);
+	perf_map_file_init(&p->perf_map, &n->perf_maps);
 	p->code = ++n->codes;
 	*ret = p;
 	return 0;
@@ -257,7 +249,7 @@ void native_process_free(struct native_process *p)
 	if (p->code_set && p->native->set_code)
 		p->native->set_code(p->native->arg, p->pid, NULL);
 	displace(p);
-	perf_map_deinit(&p->perf_map);
+	perf_map_file_deinit(&p->perf_map);
 	free(p);
 }
 
@@ -443,50 +435,15 @@ static uint32_t what_is(const struct native_name *name)
 	return is_libc(name->module) || is_start(name->name) ? MERGE_START : 0;
 }
 
-struct perf_map_file {
-	struct file_worker *worker;
-	int fd;
-};
-
-static ssize_t read_perf_map_file(void *arg, void *to, size_t size, uint64_t offset)
-{
-	const struct perf_map_file *file = arg;
-
-	return file_worker_read(file->worker, file->fd, to, size, offset);
-}
-
 /* What the process' JIT compilers have written of their code by now. */
 static void read_perf_map(struct native_process *p)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	char path[64];
-	const struct target_file_request req = { .kind = TARGET_FILE_PERF_MAP,
-						 .pid = p->pid,
-						 .path = path };
-	const size_t n_before = p->perf_map.n;
-	struct perf_map_file from;
-	struct statx st;
-	int fd;
+	struct native *n = p->native;
+	const bool refused = p->perf_map.refused;
 
-	if (p->perf_map_ns && now - p->perf_map_ns < PERF_MAP_AGE)
-		return;
-	p->perf_map_ns = now;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map",
-		 (int)(p->context->ns_pid ? p->context->ns_pid : p->pid));
-	fd = p->perf_map_hangs ? -EIO : target_file_open(&req);
-	if (fd == -EPERM) {
-		p->native->perf_maps_refused += !p->perf_map_refused;
-		p->perf_map_refused = true;
-	}
-	if (fd < 0)
-		return;
-	from = (struct perf_map_file) { p->native->files.worker, fd };
-	if (!io_stat(fd, &st))
-		p->perf_map_hangs = perf_map_read(&p->perf_map, st.stx_size, read_perf_map_file,
-						  &from) == -EIO;
-	close(fd);
-	if (p->perf_map.n != n_before)
-		p->code = ++p->native->codes;
+	if (perf_map_file_read(&p->perf_map, n->files.worker, p->pid, p->context))
+		p->code = ++n->codes;
+	n->perf_maps_refused += p->perf_map.refused && !refused;
 }
 
 static struct native_code code_of(struct native_process *p)
@@ -495,7 +452,7 @@ static struct native_code code_of(struct native_process *p)
 		return (struct native_code) { .map = NULL };
 	read_perf_map(p);
 	return (struct native_code) { .map = p->map,
-				      .perf_map = p->perf_map.n ? &p->perf_map : NULL };
+				      .perf_map = p->perf_map.map.n ? &p->perf_map.map : NULL };
 }
 
 int native_ready(struct native_process *p, const uint64_t *words, size_t n_words)

@@ -52,16 +52,17 @@ void native_limit_memory(struct native *n, uint64_t bytes);
 int native_forget(struct native *n);
 
 /*
- * Name all anew that is met from now on, which gives back what took the names of code that is gone,
- * at the second call: the names of frames that native_frames() made before stay until then. And
- * bytes of memory of the names that were made since.
+ * Name all anew that is met from now on. The names that native_frames() made before stay until the
+ * second call, which gives back the memory of those of code that is gone.
  */
 void native_renew_names(struct native *n);
+
+/* Bytes of memory of the names that were made since native_renew_names(). */
 size_t native_names_memory(const struct native *n);
 
 /*
  * Begin to follow process @pid: a new one, or a fork of @parent, whose code map it shares. Nothing
- * is read. @place (not owned) must outlive it, and may be filled in later. Returns 0 or -ENOMEM.
+ * is read. @context (not owned) must outlive it, and may be filled in later. Returns 0 or -ENOMEM.
  */
 int native_process_new(struct native *n, pid_t pid, const struct process_context *context,
 		       struct native_process **ret);
