@@ -31,6 +31,7 @@
 #include "cmd/serve_snapshot.h"
 #include "export/flame.h"
 #include "page/html.h"
+#include "profile/input.h"
 #include "profile/window.h"
 #include "sample/collector.h"
 #include "serve/link.h"
@@ -216,7 +217,7 @@ static int open_files(struct serving *run, const char *path, struct err *err)
 {
 	int r;
 
-	r = profile_open(path, &run->files[0], err);
+	r = input_open(path, &run->files[0], err);
 	if (r)
 		return r;
 	for (size_t i = 1; i < SERVE_RENDERS; i++) {

@@ -13,8 +13,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,11 +21,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/dir_entry.h"
-#include "base/parse.h"
 #include "profile/aggregate.h"
 #include "profile/chunk.h"
 #include "profile/chunk_reader.h"
+#include "profile/input.h"
 #include "profile/meta.h"
 #include "profile/record_decoder.h"
 #include "profile/record_samples.h"
@@ -65,7 +62,6 @@ static int use_data(struct reader *rd, const struct chunk *chunk)
 	return record_decoder_chunk(&rd->decoder, chunk->payload, chunk->header.raw_len);
 }
 
-/* Use a chunk after META. *@last is set by TOTALS. */
 /*
  * A chunk of a source file that is damaged costs that file only. What a writer would not have
  * written is left out, too.
@@ -83,6 +79,7 @@ static int use_source(struct reader *rd, const struct chunk *chunk)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Use a chunk after META. *@last is set by TOTALS. */
 static int use_chunk(struct reader *rd, const struct chunk *chunk, bool *last)
 {
 	const struct rbpf_chunk_header *h = &chunk->header;
@@ -138,13 +135,6 @@ static int refuse_start(const struct reader *rd, const uint8_t *data, size_t len
 		       rd->name, start);
 }
 
-static int cannot_read(const char *name, int code, struct err *err)
-{
-	if (code == -ENOMEM)
-		return err_oom(err);
-	return err_set(err, code, ERR_PROFILE, "cannot read %s: %s", name, strerror(-code));
-}
-
 static int read_header(struct reader *rd, struct err *err)
 {
 	uint8_t bytes[RBPF_FILE_MAX_HEADER];
@@ -154,7 +144,7 @@ static int read_header(struct reader *rd, struct err *err)
 
 	r = chunk_reader_bytes(&rd->chunks, bytes, sizeof(h), &len);
 	if (r)
-		return cannot_read(rd->name, r, err);
+		return input_cannot_read(rd->name, r, err);
 	if (len < sizeof(h))
 		return refuse_start(rd, bytes, len, err);
 	r = file_header_unpack(bytes, &h);
@@ -173,7 +163,7 @@ static int read_header(struct reader *rd, struct err *err)
 	/* What a newer minor version appended to the header. */
 	r = chunk_reader_bytes(&rd->chunks, bytes, h.header_len - sizeof(h), &len);
 	if (r)
-		return cannot_read(rd->name, r, err);
+		return input_cannot_read(rd->name, r, err);
 	rd->profile.meta.start_realtime_ns = h.start_realtime_ns;
 	rd->profile.meta.start_monotonic_ns = h.start_monotonic_ns;
 	rd->major = h.major;
@@ -197,7 +187,7 @@ static int read_meta(struct reader *rd, struct err *err)
 			       "%s is damaged or cut off at its start: nothing is usable",
 			       rd->name);
 	if (r)
-		return cannot_read(rd->name, r, err);
+		return input_cannot_read(rd->name, r, err);
 	rd->usable = chunk->end;
 	return 0;
 }
@@ -462,7 +452,7 @@ static int read_all(struct reader *rd, struct err *err)
 			       "%s is not a valid recording: it expands to far more than its size",
 			       rd->name);
 	if (r)
-		return cannot_read(rd->name, r, err);
+		return input_cannot_read(rd->name, r, err);
 	if (!rd->profile.complete)
 		compute_totals(&rd->profile, &rd->decoder);
 	rd->profile.totals.not_recorded = rd->decoder.totals.not_recorded;
@@ -521,78 +511,6 @@ int profile_read_mem(const void *data, size_t len, const char *name,
 	return read_source(&src, name, opts, ret, report, err);
 }
 
-/*
- * Open the recording @path. Not a FIFO, a device or a link that somebody may have left for us: to
- * open it may already do something. Returns the descriptor, or -errno; -EPERM fills @err.
- */
-static int open_recording(const char *path, struct err *err)
-{
-	struct dir_entry at _cleanup_dir_entry_ = DIR_ENTRY_INIT;
-	_cleanup_close_ int found = -1;
-	struct stat st;
-	int r;
-
-	r = dir_entry_init(AT_FDCWD, path, &at);
-	if (!r)
-		found = dir_entry_open(&at, &st);
-	if (found == -ENOENT)
-		return found;
-	if (r || found < 0) /* a directory; what is wrong with the path */
-		r = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && dir_entry_may_be_planted(&at, &st))
-		return dir_entry_refuse("read", path, &st, err);
-	else if (S_ISLNK(st.st_mode))
-		r = openat(at.dir, at.name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	else
-		return fd_reopen(found, O_RDONLY);
-	return r < 0 ? -errno : r;
-}
-
-/*
- * A descriptor that the process was given need not be of a file that it may open: then it is read
- * itself, from its start. Returns a copy, or -errno.
- */
-static int open_descriptor(const char *path)
-{
-	static const char dir[] = "/dev/fd/";
-	uint64_t number;
-	int fd;
-
-	if (strncmp(path, dir, strlen(dir)) ||
-	    parse_u64(path + strlen(dir), path, 0, INT_MAX, &number, NULL))
-		return -EACCES;
-	fd = fcntl((int)number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (fd < 0 || !lseek(fd, 0, SEEK_SET))
-		return fd < 0 ? -errno : fd;
-	close(fd);
-	return -EACCES;
-}
-
-int profile_open(const char *path, int *ret, struct err *err)
-{
-	_cleanup_close_ int fd = open_recording(path, err);
-	struct stat st;
-
-	if (fd == -EACCES)
-		fd = open_descriptor(path);
-	if (fd == -EPERM && err && err->code)
-		return fd;
-	if (fd == -ENOENT) {
-		err_set(err, fd, ERR_PROFILE, "there is no %s", path);
-		err_hint(err, "'rbpf record' makes a recording");
-		return fd;
-	}
-	if (fd < 0)
-		return cannot_read(path, fd, err);
-	/* read() of a directory would fail too, but say less. */
-	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
-		return err_set(err, -EISDIR, ERR_PROFILE, "%s is a directory, not an rbpf profile",
-			       path);
-	*ret = fd;
-	fd = -1; /* owned by *ret now */
-	return 0;
-}
-
 int profile_read(const char *path, const struct read_options *opts, struct profile *ret,
 		 struct read_report *report, struct err *err)
 {
@@ -602,7 +520,7 @@ int profile_read(const char *path, const struct read_options *opts, struct profi
 
 	if (!strcmp(path, "-"))
 		return read_source(&src, "standard input", opts, ret, report, err);
-	r = profile_open(path, &fd, err);
+	r = input_open(path, &fd, err);
 	if (r)
 		return r;
 	src.fd = fd;

@@ -64,14 +64,6 @@ static inline bool read_options_of_all_events(const struct read_options *opts)
 }
 
 /*
- * Open the recording @path (not stdin) for reading, as profile_read() does; its contents are not
- * looked at. "/dev/fd/N" is also a descriptor of a file that this process may not open: then *@ret
- * shares its offset, which is set to its start. *@ret is the caller's. Fails as profile_read()
- * does.
- */
-int profile_open(const char *path, int *ret, struct err *err);
-
-/*
  * Read @path ("-" is stdin); @opts NULL: all samples are selected, added up. *@ret is then owned by
  * the caller (profile_deinit).
  *

@@ -22,7 +22,7 @@ src/cmd/output.c stat	the recording and the output that the user names
 src/elf/code.c dlopen	a constant: the name of the disassembler'\''s library
 src/elf/debug_file.c readlink	/proc/self/fd/N: the text alone is used
 src/profile/output.c openat	the output that the user names
-src/profile/reader.c open,openat	the recording that the user names
+src/profile/input.c open,openat	the recording that the user names
 src/engine/environment.c stat	a constant: the type information of the kernel
 src/engine/mmap_watch.c mmap	a ring of the kernel'\''s
 src/engine/bpf_object.c mmap	a BPF map
