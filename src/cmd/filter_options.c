@@ -388,8 +388,8 @@ static int check_states(const struct filter_options *opts, struct view_filter *f
 	return cmd_refuse_event(opts, by_expr ? "--filter with 'state'" : "--state", f->event, err);
 }
 
-int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
-	       struct err *err)
+static int compile_patterns(const struct filter_options *opts, struct view_filter *ret,
+			    struct err *err)
 {
 	const struct {
 		const char *pattern;
@@ -404,7 +404,29 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 		{ opts->include, "--include", &ret->include, &ret->has_include },
 		{ opts->exclude, "--exclude", &ret->exclude, &ret->has_exclude },
 	};
-	size_t i;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(patterns) && !r; i++)
+		if (patterns[i].pattern)
+			r = view_filter_regex(patterns[i].re, patterns[i].has, patterns[i].pattern,
+					      patterns[i].what, err);
+	return r;
+}
+
+/* Move the lists of @opts to @ret. */
+static void take_ids(struct filter_options *opts, struct view_filter *ret)
+{
+	ret->n_pids = opts->pids.n;
+	ret->pids = take_ptr(opts->pids.pids);
+	ret->n_tids = opts->tids.n;
+	ret->tids = take_ptr(opts->tids.pids);
+	opts->pids.n = 0;
+	opts->tids.n = 0;
+}
+
+int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
+	       struct err *err)
+{
 	int r;
 
 	r = choose_stacks(opts, usual, &ret->stack, err);
@@ -426,22 +448,11 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 		r = parse_filter(opts, ret, err);
 	if (!r && !ret->from.given && !ret->to.given)
 		r = cmd_check_times(ret, err);
+	if (!r)
+		r = compile_patterns(opts, ret, err);
 	if (r)
 		return r;
-	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
-		if (!patterns[i].pattern)
-			continue;
-		r = view_filter_regex(patterns[i].re, patterns[i].has, patterns[i].pattern,
-				      patterns[i].what, err);
-		if (r)
-			return r;
-	}
-	ret->n_pids = opts->pids.n;
-	ret->pids = take_ptr(opts->pids.pids);
-	ret->n_tids = opts->tids.n;
-	ret->tids = take_ptr(opts->tids.pids);
-	opts->pids.n = 0;
-	opts->tids.n = 0;
+	take_ids(opts, ret);
 	if (opts->state) {
 		r = state_set_parse(opts->state, &ret->states, err);
 		if (r)

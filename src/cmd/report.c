@@ -446,6 +446,44 @@ static int write_text(const struct report *report, renderer render, struct err *
 	return r ? r : cmd_write(NULL, &out, err);
 }
 
+/* Whether waits are wanted, too, as requests take time: with --event, only samples of that are. */
+static bool is_of_all_time(const struct report_line *line)
+{
+	return line->requests && !line->filter.blocker &&
+	       (!line->filter.event || !strcmp(line->filter.event, EVENT_WALL));
+}
+
+static bool is_shaped(const struct report_line *line)
+{
+	return line->shape.root || line->shape.collapse_recursion;
+}
+
+/* Whether samples are needed by thread. */
+static bool is_by_thread(const struct report_line *line, const struct view_filter *filter)
+{
+	if (line->gc || line->states || flat_by_thread(line->by) || filter->stack == STACK_BOTH)
+		return true;
+	/* Unless samples are left out, it is known without which threads have some. */
+	return line->requests && (is_shaped(line) || view_filter_of_samples(filter));
+}
+
+static struct read_options needs_of(const struct report_line *line,
+				    const struct view_filter *filter)
+{
+	const bool by_time = line->by == FLAT_BY_TIME, by_trace = line->by == FLAT_BY_TRACE;
+
+	return (struct read_options) {
+		.wall = is_of_all_time(line),
+		.gvl_caused = is_of_all_time(line),
+		.keep_samples = by_time && (is_shaped(line) || line->states),
+		.read_again = by_time,
+		.by_thread = is_by_thread(line, filter),
+		.by_request = line->requests || line->by == FLAT_BY_REQUEST || by_trace,
+		.spans = by_trace,
+		.by_span = by_trace,
+	};
+}
+
 static int report_recording(const struct cmd_context *ctx, struct report_line *line,
 			    const struct option_rest *rest, struct report_patterns *patterns,
 			    struct err *err)
@@ -462,21 +500,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.inverted = line->inverted,
 	};
 	struct view_filter *filter = &patterns->filter;
-	/* With --event, only samples of that are wanted. */
-	const bool all_time = line->requests && !line->filter.blocker &&
-			      (!line->filter.event || !strcmp(line->filter.event, EVENT_WALL));
-	const bool by_time = line->by == FLAT_BY_TIME;
-	const bool is_shaped = line->shape.root || line->shape.collapse_recursion;
-	struct read_options needs = { .wall = all_time,
-				      .gvl_caused = all_time,
-				      .keep_samples = by_time && (is_shaped || line->states),
-				      .read_again = by_time,
-				      .by_thread = line->gc || line->states ||
-						   flat_by_thread(line->by),
-				      .by_request = line->requests || line->by == FLAT_BY_REQUEST ||
-						    line->by == FLAT_BY_TRACE,
-				      .spans = line->by == FLAT_BY_TRACE,
-				      .by_span = line->by == FLAT_BY_TRACE };
+	struct read_options needs;
 	renderer render = report_text;
 	int r;
 
@@ -491,11 +515,9 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		r = choose_event(line, &filter->event, err);
 	if (r)
 		return r;
-	needs.by_thread |= filter->stack == STACK_BOTH;
-	/* Unless samples are left out, it is known without which threads have some. */
-	needs.by_thread |= line->requests && (is_shaped || view_filter_of_samples(filter));
+	needs = needs_of(line, filter);
 	/* These leave samples out, and who was charged with what is not known any more. */
-	report.gvl_pairs = all_time && !is_shaped;
+	report.gvl_pairs = is_of_all_time(line) && !is_shaped(line);
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;
