@@ -87,20 +87,20 @@ static int read_path(const struct ruby_vm *vm, uint64_t pathobj, char **ret)
 }
 
 /*
- * Members that are not in the layout, as they stand next to some that are: vm_core.h
- * rb_iseq_constant_body; in bytes. ruby_iseq_local_slot() proves what they lead to.
+ * Members that are not in the layout, by where they stand next to some that are: vm_core.h
+ * rb_iseq_constant_body. ruby_iseq_local_slot() proves what they lead to.
  */
 static size_t local_table(const struct ruby_layout *l)
 {
 	return l->insns_index + 8u;
 }
 
-static size_t local_table_size(const struct ruby_layout *l)
+static uint32_t read_n_locals(const struct ruby_layout *l, const struct body *b)
 {
 	/* 2.7 and 3.0: there is no outer_variables in between. */
 	size_t off = l->local_iseq + (l->insn_entry == 8 ? 56u : 64u);
 
-	return off <= RUBY_BODY_BYTES - 4 ? off : 0;
+	return off <= RUBY_BODY_BYTES - 4 ? body_u32(b, off) : 0;
 }
 
 static void expect_path(const struct ruby_vm *vm, uint64_t pathobj)
@@ -372,7 +372,7 @@ int ruby_iseq_read_pieces(const struct ruby_vm *vm, uint64_t addr, struct ruby_i
 	iseq.type = body_type(&body);
 	iseq.size = body_u32(&body, 4);
 	iseq.encoded = iseq.id.body[RUBY_BODY_ENCODED];
-	iseq.n_locals = body_u32(&body, local_table_size(&vm->layout));
+	iseq.n_locals = read_n_locals(&vm->layout, &body);
 	if (iseq.type > RUBY_ISEQ_PLAIN || !iseq.size || iseq.size > RUBY_ISEQ_SIZE_MAX ||
 	    !ruby_is_object(iseq.encoded))
 		return -EINVAL;

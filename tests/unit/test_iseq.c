@@ -883,3 +883,30 @@ Test(iseq, changed_while_it_is_read)
 		}
 	}
 }
+
+/*
+ * Where a layout that was searched for puts a member so far back in the body that the number of
+ * local variables is behind what is read of it, none is known: not the type of the iseq, which
+ * is 1.
+ */
+Test(iseq, local_variables_behind_what_is_read)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		const size_t size = img->facts.body_size;
+		const uint16_t off = RUBY_BODY_BYTES - 8;
+		uint64_t iseq = image_iseq(
+			img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "foo" });
+		uint64_t body = image_alloc(img, RUBY_BODY_BYTES);
+		struct ruby_iseq q;
+
+		memcpy(image_at(img, body, size), image_at(img, image_body(img, iseq), size), size);
+		image_put64(img, iseq + 16, body);
+		image_put64(img, body + off, iseq);
+		img->vm.layout.local_iseq = off;
+		q = read_iseq(img, iseq);
+		cr_expect_eq(q.n_locals, 0, "%s: %u", img->version, q.n_locals);
+		cr_expect_eq(ruby_iseq_local_slot(&img->vm, &q, 0), 0, "%s", img->version);
+		ruby_iseq_deinit(&q);
+	}
+}
