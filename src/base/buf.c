@@ -213,11 +213,6 @@ void buf_add_varint(struct buf *buf, uint64_t v)
 	buf_add(buf, bytes, n);
 }
 
-void buf_add_zigzag(struct buf *buf, int64_t v)
-{
-	buf_add_varint(buf, ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0));
-}
-
 static void add_le(struct buf *buf, uint64_t v, size_t n)
 {
 	uint8_t bytes[8];

@@ -65,9 +65,8 @@ void buf_add_u64(struct buf *buf, uint64_t v);
 #define BUF_U64_MAX 20u
 size_t buf_u64_digits(uint64_t v, char digits[static BUF_U64_MAX]);
 
-/* LEB128, unsigned; and zigzag-coded signed. */
+/* LEB128. */
 void buf_add_varint(struct buf *buf, uint64_t v);
-void buf_add_zigzag(struct buf *buf, int64_t v);
 
 /* Little-endian, whatever the host is. */
 void buf_add_le16(struct buf *buf, uint16_t v);

@@ -14,8 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cleanup.h"
-
 struct dump_ruby;
 struct request_found;
 struct request_rules;
@@ -48,7 +46,6 @@ struct dump_request {
 };
 
 void dump_request_deinit(struct dump_request *r);
-#define _cleanup_dump_request_ _cleanup_(dump_request_deinit)
 
 /*
  * ruby_walk() of the EC at @ec, and what names its request in *@request, whose .request is 0 if

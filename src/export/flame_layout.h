@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cleanup.h"
-
 struct tree;
 
 struct flame_box {
@@ -55,6 +53,5 @@ static inline uint64_t flame_layout_limit(const struct flame_layout *layout)
 int flame_layout_build(const struct tree *t, double min_percent, size_t max_nodes,
 		       struct flame_layout *ret);
 void flame_layout_deinit(struct flame_layout *layout);
-#define _cleanup_flame_layout_ _cleanup_(flame_layout_deinit)
 
 #endif

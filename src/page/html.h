@@ -40,8 +40,8 @@ void html_add_hash(struct buf *out, const char *text);
 void html_add_json(struct buf *out, const char *id, const struct buf *json);
 
 /*
- * Append @bytes in base64 as an element with this id. They are numbers: buf_add_varint(),
- * buf_add_zigzag(). page.js reads them one by one: page.numbers(id).
+ * Append @bytes in base64 as an element with this id. They are numbers, of buf_add_varint() or a
+ * byte each: buf_addch(). page.js reads them one by one: page.numbers(id).
  */
 void html_add_packed(struct buf *out, const char *id, const struct buf *bytes);
 

@@ -43,12 +43,6 @@ struct window_options {
 int window_new(const struct window_options *opts, struct window **ret);
 void window_free(struct window *w); /* accepts NULL */
 
-static inline void window_freep(struct window **w)
-{
-	window_free(*w);
-}
-#define _cleanup_window_ _cleanup_(window_freep)
-
 /* The sink, @w's. Its operations return what those of profile_sink.h do. */
 struct sink *window_sink(struct window *w);
 

@@ -310,12 +310,3 @@ void serve_work_set_file(struct serve_work *w, const int fds[SERVE_RENDERS], uin
 	*s = (struct serve_snapshot) { .used = true, .to = seconds, .asked = { .to = seconds } };
 	memcpy(s->fds, fds, sizeof(s->fds));
 }
-
-void serve_work_deinit(struct serve_work *w)
-{
-	while (w->first)
-		serve_work_drop(w, w->first);
-	for (size_t i = 0; i < SERVE_SNAPSHOTS; i++)
-		if (w->snapshots[i].used)
-			drop_snapshot(&w->snapshots[i]);
-}

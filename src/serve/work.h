@@ -52,6 +52,7 @@ struct serve_request {
 	struct serve_request *next;
 };
 
+/* Not released by anything but the end of the process. */
 struct serve_work {
 	serve_run_fn *run;
 	void *run_arg;
@@ -87,7 +88,5 @@ size_t serve_work_poll(const struct serve_work *w, struct pollfd *fds);
 
 /* Give a FILE of @seconds to serve, of which @fds are descriptors, owned from now on. */
 void serve_work_set_file(struct serve_work *w, const int fds[SERVE_RENDERS], uint64_t seconds);
-
-void serve_work_deinit(struct serve_work *w);
 
 #endif

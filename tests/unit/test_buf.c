@@ -165,7 +165,6 @@ Test(buf, overflow_fails_and_is_sticky)
 		buf_addf(&buf, "%d", 1);
 		buf_add_repeat(&buf, 'x', 2);
 		buf_add_varint(&buf, 1);
-		buf_add_zigzag(&buf, 1);
 		buf_add_le16(&buf, 1);
 		buf_add_le32(&buf, 1);
 		buf_add_le64(&buf, 1);
@@ -244,33 +243,6 @@ Test(buf, varint_reads_back)
 			}
 			cr_assert_eq(got, v, "bit %u, minus %d", bit, minus);
 		}
-	}
-}
-
-Test(buf, zigzag)
-{
-	static const struct {
-		int64_t v;
-		const char *bytes;
-		size_t len;
-	} cases[] = {
-		{ 0, "\x00", 1 },
-		{ -1, "\x01", 1 },
-		{ 1, "\x02", 1 },
-		{ -2, "\x03", 1 },
-		{ 63, "\x7e", 1 },
-		{ -64, "\x7f", 1 },
-		{ 64, "\x80\x01", 2 },
-		{ -65, "\x81\x01", 2 },
-		{ INT64_MAX, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10 },
-		{ INT64_MIN, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10 },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		_cleanup_buf_ struct buf buf = BUF_INIT;
-
-		buf_add_zigzag(&buf, cases[i].v);
-		assert_bytes(&buf, cases[i].bytes, cases[i].len, "zigzag");
 	}
 }
 
