@@ -13,7 +13,8 @@
  * A thread that goes from one fiber to the next all the time is met between two of them now and
  * then.
  */
-#define EC_ATTEMPTS 8
+#define EC_ATTEMPTS  8
+#define SLOT_UNKNOWN (~0ull)
 #define THREADS_MAX                                                                                \
 	65536 /* threads of a 2.7; it is looked through seldom, and no tick waits for it */
 #if defined(__x86_64__) /* glibc and musl */
@@ -30,11 +31,15 @@ int ruby_thread_ecs_init(struct ruby_thread_ecs *e, const struct ruby_vm *vm,
 	*e = (struct ruby_thread_ecs) { 0 };
 	e->tps = calloc(n + 1, sizeof(*e->tps));
 	e->ecs = calloc(n + 1, sizeof(*e->ecs));
-	if (!e->tps || !e->ecs)
+	e->slots = calloc(n + 1, sizeof(*e->slots));
+	if (!e->tps || !e->ecs || !e->slots)
 		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		if (tasks[i].tgid == (uint32_t)vm->pid && tasks[i].thread_pointer)
-			e->tps[e->n_tps++] = tasks[i].thread_pointer;
+	for (i = 0; i < n; i++) {
+		if (tasks[i].tgid != (uint32_t)vm->pid || !tasks[i].thread_pointer)
+			continue;
+		e->slots[e->n_tps] = SLOT_UNKNOWN;
+		e->tps[e->n_tps++] = tasks[i].thread_pointer;
+	}
 	return 0;
 }
 
@@ -42,6 +47,7 @@ void ruby_thread_ecs_deinit(struct ruby_thread_ecs *e)
 {
 	free(e->tps);
 	free(e->ecs);
+	free(e->slots);
 	*e = (struct ruby_thread_ecs) { 0 };
 }
 
@@ -65,27 +71,47 @@ static void find_global_ec(struct ruby_thread_ecs *e, struct ruby_vm *vm)
 			  (unsigned long long)l->ec_global);
 }
 
-/*
- * The slot of the thread at @tp, where its contents do not tell it from others: the code that reads
- * it does, if it lies in static TLS.
- */
-static bool find_slot_by_code(struct ruby_thread_ecs *e, struct ruby_vm *vm, uint64_t tp)
+/* Where the code reads the EC of thread @i from; 0: it does not tell. It is run once. */
+static uint64_t slot_by_code(struct ruby_thread_ecs *e, const struct ruby_vm *vm, size_t i)
 {
-	struct rbpf_layout *l = &vm->walk;
 	struct ruby_code code;
+
+	if (e->slots[i] == SLOT_UNKNOWN) {
+		ruby_code_read(&vm->mem, &vm->binary, e->tps[i], &code);
+		e->slots[i] = code.ec_slot;
+	}
+	return e->slots[i];
+}
+
+/*
+ * The slot of thread @i, where its contents do not tell it from others: the code that reads it
+ * does, if it lies in static TLS.
+ */
+static bool find_slot_by_code(struct ruby_thread_ecs *e, struct ruby_vm *vm, size_t i)
+{
+	const uint64_t tp = e->tps[i], slot = slot_by_code(e, vm, i);
+	struct rbpf_layout *l = &vm->walk;
 	uint64_t ec;
 
-	ruby_code_read(&vm->mem, &vm->binary, tp, &code);
-	if (!code.ec_slot || code.ec_slot - (tp - DTV_STATIC_MAX) >= 2 * DTV_STATIC_MAX ||
-	    memory_read_u64(&vm->mem, code.ec_slot, &ec))
+	if (!slot || slot - (tp - DTV_STATIC_MAX) >= 2 * DTV_STATIC_MAX ||
+	    memory_read_u64(&vm->mem, slot, &ec))
 		return false;
 	if (!ruby_is_ec(&vm->mem, ec, &e->shape)) {
 		e->no_thread |= ruby_has_vm_stack(&vm->mem, ec);
 		return false;
 	}
 	l->tls.model = RBPF_TLS_STATIC;
-	l->tls.offset = (int64_t)(code.ec_slot - tp);
+	l->tls.offset = (int64_t)(slot - tp);
 	return true;
+}
+
+static bool find_slot(struct ruby_thread_ecs *e, struct ruby_vm *vm, size_t i)
+{
+	enum ruby_tls_found found = ruby_tls_find(&vm->mem, e->tps[i], &e->shape, &vm->walk);
+
+	if (found == RUBY_TLS_NONE && e->is_early)
+		return false;
+	return found == RUBY_TLS_FOUND || find_slot_by_code(e, vm, i);
 }
 
 /* The main thread comes first: it has an EC, unless a program embeds Ruby in another thread. */
@@ -96,9 +122,7 @@ static void find_tls_ecs(struct ruby_thread_ecs *e, struct ruby_vm *vm)
 	size_t i;
 
 	for (i = 0; i < e->n_tps && !e->n_ecs; i++) {
-		if ((!ruby_tls_find(&vm->mem, e->tps[i], &e->shape, l) &&
-		     !find_slot_by_code(e, vm, e->tps[i])) ||
-		    ruby_tls_read(&vm->mem, l, e->tps[i], &ec))
+		if (!find_slot(e, vm, i) || ruby_tls_read(&vm->mem, l, e->tps[i], &ec))
 			continue;
 		e->ecs[e->n_ecs++] = ec;
 		e->first_tp = e->tps[i];

@@ -26,6 +26,8 @@ struct ruby_thread_ecs {
 	size_t n_ecs;
 	uint64_t first_tp; /* of the thread whose EC is ecs[0] */
 	struct ruby_ec_shape shape;
+	uint64_t *slots; /* by thread: where the code reads its EC from, once it was asked; owned */
+	bool is_early; /* the process may have none yet: the code, which takes long, is not asked */
 	bool no_thread; /* an EC was found that leads to no thread: too early, or another layout */
 };
 

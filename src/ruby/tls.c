@@ -255,8 +255,8 @@ static void search_block(const struct memory *mem, const struct dtv *dtv, size_t
 	}
 }
 
-bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *shape,
-		   struct rbpf_layout *l)
+enum ruby_tls_found ruby_tls_find(const struct memory *mem, uint64_t tp,
+				  struct ruby_ec_shape *shape, struct rbpf_layout *l)
 {
 	enum dtv_form form;
 
@@ -273,7 +273,7 @@ bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *
 			l->tls.model = RBPF_TLS_STATIC;
 			l->tls.offset = (int64_t)(in_static.addr - tp);
 			*shape = in_static.shape;
-			return true;
+			return RUBY_TLS_FOUND;
 		}
 		if (in_dynamic.addr && !in_dynamic.ambiguous && !in_static.addr) {
 			l->tls.model = RBPF_TLS_DTV;
@@ -282,12 +282,12 @@ bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *
 			l->tls.module = in_dynamic.module;
 			l->tls.offset = (int64_t)(in_dynamic.addr - in_dynamic.block);
 			*shape = in_dynamic.shape;
-			return true;
+			return RUBY_TLS_FOUND;
 		}
 		if (in_static.addr || in_dynamic.addr)
-			return false;
+			return RUBY_TLS_SEVERAL;
 	}
-	return false;
+	return RUBY_TLS_NONE;
 }
 
 bool ruby_tls_has_stack(const struct memory *mem, uint64_t tp)

@@ -38,14 +38,19 @@ bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *sha
 /* Whether what is at @ec has a VM stack like that of an EC, also if its thread cannot be found. */
 bool ruby_has_vm_stack(const struct memory *mem, uint64_t ec);
 
+enum ruby_tls_found {
+	RUBY_TLS_NONE, /* the thread has no EC, or none where it was looked for */
+	RUBY_TLS_FOUND,
+	RUBY_TLS_SEVERAL, /* two places could be the slot: another thread may tell */
+};
+
 /*
  * Find the EC slot of the thread with thread pointer @tp and set the tls_* and dtv_* members of
- * @l. False if the thread has none, or if two places could be it: another thread may tell. Then
- * *@shape and *@l are untouched. Rubies with one EC pointer for all threads (RBPF_TLS_GLOBAL) have
- * no slot.
+ * @l. If it is not found *@shape and *@l are untouched. Rubies with one EC pointer for all threads
+ * (RBPF_TLS_GLOBAL) have no slot.
  */
-bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *shape,
-		   struct rbpf_layout *l);
+enum ruby_tls_found ruby_tls_find(const struct memory *mem, uint64_t tp,
+				  struct ruby_ec_shape *shape, struct rbpf_layout *l);
 
 /*
  * Whether a word of the thread with thread pointer @tp, where ruby_tls_find() looks, leads to

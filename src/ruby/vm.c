@@ -240,20 +240,28 @@ static int attach(struct attach *a, const struct ruby_attach_options *opts, stru
 	struct ruby_vm *vm = a->vm;
 	uint64_t current_vm, symbols;
 	size_t n_checks;
+	bool is_known;
 	int r;
 
 	if (ruby_thread_ecs_init(&a->threads, vm, opts->tasks, opts->n_tasks))
 		return err_oom(err);
+	is_known = opts->cache &&
+		   !ruby_cache_get(opts->cache, opts->uid, vm, &current_vm, &symbols);
+	a->threads.is_early = is_known && opts->just_begun;
 	r = ruby_thread_ecs_find(&a->threads, vm, err);
 	if (r)
 		return r;
+	if (!is_known)
+		return discover(a, opts, err);
 	n_checks = vm->n_checks;
-	if (opts->cache && !ruby_cache_get(opts->cache, opts->uid, vm, &current_vm, &symbols)) {
-		r = prove(a, current_vm, symbols, true, err);
-		if (r != -EPROTO)
-			return r;
-		vm->n_checks = n_checks;
-	}
+	r = prove(a, current_vm, symbols, true, err);
+	if (r != -EPROTO)
+		return r;
+	vm->n_checks = n_checks;
+	if (opts->just_begun)
+		return err_set(err, -EAGAIN, ERR_TARGET,
+			       "what is known of Ruby %s is not so (yet) in pid %d",
+			       vm->binary.version, (int)vm->pid);
 	return discover(a, opts, err);
 }
 

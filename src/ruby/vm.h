@@ -68,6 +68,12 @@ struct ruby_attach_options {
 	unsigned int sources;	  /* 1 << enum ruby_source of those to use; 0: all */
 	struct ruby_cache *cache; /* what is known of binaries seen before; may be NULL */
 	uid_t uid; /* of the process: only its layouts and root's of @cache are used */
+	/*
+	 * The process has begun a moment ago. If its binary is in @cache, what is not found as it
+	 * is known counts as not being there yet (-EAGAIN): to search for it takes 20 times as
+	 * long, and a script may be over by then.
+	 */
+	bool just_begun;
 };
 
 /*

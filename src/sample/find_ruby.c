@@ -58,12 +58,15 @@ static void keep_preset(struct collector *c, const struct tracked_process *p,
 static int attach_tasks(struct collector *c, struct tracked_process *p,
 			const struct rbpf_task *tasks, size_t n_tasks, struct err *err)
 {
-	struct ruby_attach_options opts = { .worker = c->opts.worker,
-					    .sources = c->opts.sources,
-					    .cache = &c->binaries,
-					    .uid = p->info.context.uid,
-					    .tasks = tasks,
-					    .n_tasks = n_tasks };
+	const struct ruby_attach_options opts = {
+		.worker = c->opts.worker,
+		.sources = c->opts.sources,
+		.cache = &c->binaries,
+		.uid = p->info.context.uid,
+		.just_begun = clock_ns(CLOCK_MONOTONIC) - p->since_ns <= JUST_BEGUN,
+		.tasks = tasks,
+		.n_tasks = n_tasks,
+	};
 	struct ruby_vm *vm = calloc(1, sizeof(*vm));
 	size_t i;
 	int r;

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ruby/thread_ecs.h"
 #include "ruby/tls.h"
+#include "ruby/vm.h"
 #include "target/memory.h"
 #include "support/flat_memory.h"
 
@@ -22,6 +24,7 @@
 #define DTV	    (BASE + 0x7010)
 #define CHUNK	    (BASE + 0x9010)  /* of the heap, for dynamic TLS */
 #define TP	    (BASE + 0x20000) /* … with static TLS next to it */
+#define CODE	    (BASE + 0x30000) /* of rb_thread_current() */
 
 #define STACK_WORDS 512
 #define FRAMES	    4
@@ -39,10 +42,13 @@
 #endif
 
 static uint8_t bytes[IMAGE];
+static unsigned int code_reads;
 
 static void read_image(const struct memory *mem, struct memory_span *spans, size_t n)
 {
 	(void)mem;
+	for (size_t i = 0; i < n; i++)
+		code_reads += spans[i].addr >= CODE && spans[i].addr < CODE + 0x1000;
 	flat_memory_read(bytes, BASE, IMAGE, spans, n);
 }
 
@@ -329,7 +335,7 @@ static bool find(struct rbpf_layout *l)
 	bool found;
 
 	*l = untouched;
-	found = ruby_tls_find(&mem, TP, &shape, l);
+	found = ruby_tls_find(&mem, TP, &shape, l) == RUBY_TLS_FOUND;
 	if (found) {
 		cr_expect_arr_eq(&shape, &usual, sizeof(shape));
 	} else {
@@ -559,9 +565,9 @@ Test(tls, slot_of_a_known_shape)
 
 	build_dynamic();
 	put(SELF, 0);
-	cr_expect(ruby_tls_find(&mem, TP, &shape, &l));
+	cr_expect_eq(ruby_tls_find(&mem, TP, &shape, &l), RUBY_TLS_FOUND);
 	shape.th_ec = 40;
-	cr_expect_not(ruby_tls_find(&mem, TP, &shape, &l));
+	cr_expect_eq(ruby_tls_find(&mem, TP, &shape, &l), RUBY_TLS_NONE);
 }
 
 Test(tls, read_static)
@@ -600,6 +606,49 @@ Test(tls, read_global)
 	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -EFAULT);
 	l.ec_global = 0;
 	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -EFAULT);
+}
+
+/* Look for the ECs of the process' threads. Returns how often its code was read. */
+static unsigned int find_threads(bool is_early, int expected)
+{
+	static const struct rbpf_task task = { .tgid = 7, .tid = 7, .thread_pointer = TP };
+	struct ruby_vm vm = { .pid = 7, .mem = mem };
+	struct ruby_thread_ecs ecs;
+
+	vm.binary.symbol[RUBY_SYM_rb_thread_current] = CODE;
+	vm.binary.text_lo = CODE;
+	vm.binary.text_hi = CODE + 0x1000;
+	cr_assert_eq(ruby_thread_ecs_init(&ecs, &vm, &task, 1), 0);
+	ecs.is_early = is_early;
+	code_reads = 0;
+	cr_expect_eq(ruby_thread_ecs_find(&ecs, &vm, NULL), expected);
+	ruby_thread_ecs_deinit(&ecs);
+	return code_reads;
+}
+
+/* To run code takes long. It is not asked of what will be there in a moment, and never twice. */
+Test(tls, when_code_is_asked_where_the_slot_is)
+{
+	unsigned int once;
+
+	build();
+	build_dtv(GLIBC, 1);
+	put(DTV + 1 * GLIBC, STATIC_BLOCK);
+	once = find_threads(false, -EAGAIN);
+	cr_expect_gt(once, 0);
+	cr_expect_eq(find_threads(true, -EAGAIN), 0, "no thread has an EC yet");
+
+	put(STATIC_BLOCK + 0x28, EC);
+	cr_expect_eq(find_threads(false, 0), 0, "what is in the slot tells it");
+	put(EC + usual.ec_thread_ptr, 0);
+	cr_expect_eq(find_threads(false, -EAGAIN), once, "and it is tried several times");
+	cr_expect_eq(find_threads(true, -EAGAIN), 0);
+
+	build_dynamic();
+	build_dtv(GLIBC, 2);
+	put(DTV + 1 * GLIBC, DTV + 0x800);
+	put(DTV + 0x808, EC);
+	cr_expect_eq(find_threads(true, -EAGAIN), once, "two places may be the slot");
 }
 
 /* Any memory: numbers, and pointers into the image at any alignment. */
