@@ -42,6 +42,7 @@ static __always_inline __u32 rbpf_cfi_word(__u32 table, __u32 i)
 }
 #include "rbpf_cfi_find.h"
 
+#define NATIVE_RUN	   4	/* frames that one call takes */
 #define NATIVE_RANGE_STEPS 13	/* halvings of at most 4096 ranges, and one */
 #define NATIVE_MAX_TAGS	   512	/* tags of the chain that one walk looks at */
 #define NATIVE_MAX_PAGES   1024 /* of the stack copied in one walk, 4 MiB: see native_window() */
@@ -252,6 +253,18 @@ static __always_inline void native_caller(struct walk_native *n, __u64 pc, __u64
 }
 
 /*
+ * The caller's pc, of the return address in n->word, into *@pc. Returns 0, -1 if there is no
+ * caller, or enum rbpf_native_end.
+ */
+static __always_inline int native_return(const struct walk_native *n, __u64 *pc)
+{
+	*pc = n->word & NATIVE_PC_MASK;
+	if (!*pc)
+		return -1;
+	return native_is_address(*pc) ? 0 : RBPF_NATIVE_STUCK;
+}
+
+/*
  * Leave the frame by @rule: what src/elf/cfi_step.c does. Returns enum rbpf_native_end, 0 if the
  * registers are the caller's now, or -1 if there is no caller.
  */
@@ -270,13 +283,10 @@ static __always_inline int native_leave(struct walk_native *n, __u32 walk_id,
 	if (!is_signal && (n->cfa < n->sp || (n->cfa == n->sp && rule->ra != RBPF_CFI_RA_LR)))
 		return RBPF_NATIVE_STUCK;
 	r = native_ra(n, walk_id, rule);
+	if (!r)
+		r = native_return(n, &pc);
 	if (r)
 		return r;
-	pc = n->word & NATIVE_PC_MASK;
-	if (!pc)
-		return -1;
-	if (!native_is_address(pc))
-		return RBPF_NATIVE_STUCK;
 	n->lr_known = 0;
 #if defined(__TARGET_ARCH_arm64)
 	if (is_signal && !native_read(n, walk_id, n->sp + (__u64)(__s64)rule->fp_off + 8)) {
@@ -326,7 +336,7 @@ static __always_inline int native_leave_yjit(struct walk *w, __u32 walk_id)
 /* What the rule of @addr is remembered by: as long as these ranges exist it stays what it is. */
 static __always_inline __u64 native_rule_key(const struct walk_native *n, __u64 addr)
 {
-	return rbpf_mix(rbpf_mix(0, n->code.id), addr);
+	return rbpf_mix(n->code_key, addr);
 }
 
 /*
@@ -370,27 +380,47 @@ static __always_inline __u64 native_rule_word(const struct rbpf_cfi_rule *rule, 
 	       (__u64)(-rule->ra_off / 8) << NATIVE_RA_SHIFT;
 }
 
-/* The rule in @word into n->rule. Returns 0, or RBPF_NATIVE_NO_RULE. */
-static __always_inline int native_rule_of(struct walk_native *n, __u64 word)
+/* Leave the frame by the rule that is in @word: as native_leave(). */
+static __always_inline int native_leave_short(struct walk_native *n, __u32 walk_id, __u64 word)
 {
-	const struct rbpf_cfi_rule *rule;
-	__s32 fp = word >> NATIVE_FP_SHIFT & (NATIVE_SAVED - 1);
+	const __u64 ra = word >> NATIVE_RA_SHIFT & (NATIVE_SAVED - 1);
+	const __u64 fp = word >> NATIVE_FP_SHIFT & (NATIVE_SAVED - 1);
+	__u64 cfa = n->sp, pc;
+	int r;
 
-	if (!(word & NATIVE_RULE_HERE)) {
-		rule = native_rule((word & NATIVE_RULE_MASK) >> 1);
-		if (!rule)
-			return RBPF_NATIVE_NO_RULE;
-		n->rule = *rule;
-		return 0;
+	if (word & NATIVE_RULE_FP) {
+		if (!n->fp_known)
+			return RBPF_NATIVE_REGISTER;
+		cfa = n->fp;
 	}
-	n->rule.cfa = word & NATIVE_RULE_FP ? RBPF_CFI_CFA_FP : RBPF_CFI_CFA_SP;
-	n->rule.ra = RBPF_CFI_RA_CFA;
-	n->rule.fp = fp ? RBPF_CFI_FP_CFA : RBPF_CFI_FP_SAME;
-	n->rule.flags = 0;
-	n->rule.cfa_off = (word >> NATIVE_CFA_SHIFT & (NATIVE_CFA_WORDS - 1)) * 8;
-	n->rule.ra_off = -8 * (__s32)(word >> NATIVE_RA_SHIFT & (NATIVE_SAVED - 1));
-	n->rule.fp_off = -8 * fp;
+	cfa += (word >> NATIVE_CFA_SHIFT & (NATIVE_CFA_WORDS - 1)) * 8;
+	if (cfa <= n->sp)
+		return RBPF_NATIVE_STUCK;
+	if (native_read(n, walk_id, cfa - ra * 8))
+		return RBPF_NATIVE_FAULT;
+	r = native_return(n, &pc);
+	if (r)
+		return r;
+	n->lr_known = 0;
+	if (fp) {
+		n->fp_known = !native_read(n, walk_id, cfa - fp * 8);
+		if (n->fp_known)
+			n->fp = n->word;
+	}
+	n->cfa = cfa;
+	native_caller(n, pc, 0);
 	return 0;
+}
+
+/* Leave it by the rule whose number is in @word. */
+static __always_inline int native_leave_long(struct walk_native *n, __u32 walk_id, __u64 word)
+{
+	const struct rbpf_cfi_rule *rule = native_rule((word & NATIVE_RULE_MASK) >> 1);
+
+	if (!rule)
+		return RBPF_NATIVE_NO_RULE;
+	n->rule = *rule;
+	return native_leave(n, walk_id, &n->rule);
 }
 
 #define NATIVE_WAYS 4 /* places of an address, in one line of memory */
@@ -483,11 +513,10 @@ static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
 		r = native_look_up(walk_id, addr);
 		word = *native_set(n, key);
 	}
-	if (!r)
-		r = native_rule_of(n, word);
 	if (r)
 		return r < 0 ? native_leave_yjit(w, walk_id) : r;
-	return native_leave(n, walk_id, &n->rule);
+	return word & NATIVE_RULE_HERE ? native_leave_short(n, walk_id, word)
+				       : native_leave_long(n, walk_id, word);
 }
 
 /* ---- gaps ---- */
@@ -569,23 +598,18 @@ __noinline int native_is_begin(__u32 walk_id)
 	       (top && sp <= top && top - sp < NATIVE_BEGIN_MAX);
 }
 
-/* One frame further out. Returns 1 if there may be more. */
-__noinline int native_step(__u32 walk_id)
+/*
+ * The walk does not go on where it has come to: there is no caller (@end is -1), or it is not known
+ * because of @end. Returns 1 if it goes on further out.
+ */
+__noinline int native_stop(__u32 walk_id, int end)
 {
 	struct walk *w = walk_state(walk_id);
 	struct walk_native *n;
-	int end;
 
 	if (!w)
 		return 0;
 	n = &w->native;
-	if (n->n_frames - n->n_kernel >= RBPF_MAX_NATIVE) {
-		n->end = RBPF_NATIVE_LIMIT;
-		return 0;
-	}
-	end = native_leave_any(w, walk_id);
-	if (!end)
-		return 1;
 	if (end < 0) {
 		n->end = RBPF_NATIVE_OUTERMOST;
 		return 0;
@@ -604,6 +628,28 @@ __noinline int native_step(__u32 walk_id)
 	walk_count(RBPF_CNT_NATIVE_CUT + end);
 	native_push(n, end);
 	native_push(n, n->pc | RBPF_NATIVE_EXACT);
+	return 1;
+}
+
+/* The next NATIVE_RUN frames further out, or fewer. Returns 1 if there may be more. */
+__noinline int native_run(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct walk_native *n;
+	int end, i;
+
+	if (!w)
+		return 0;
+	n = &w->native;
+	for (i = 0; i < NATIVE_RUN; i++) {
+		if (n->n_frames - n->n_kernel >= RBPF_MAX_NATIVE) {
+			n->end = RBPF_NATIVE_LIMIT;
+			return 0;
+		}
+		end = native_leave_any(w, walk_id);
+		if (end)
+			return native_stop(walk_id, end);
+	}
 	return 1;
 }
 
@@ -650,6 +696,7 @@ static __always_inline void walk_native(struct walk *w, __u32 walk_id)
 	n->pages_left = NATIVE_MAX_PAGES;
 	n->tags_left = NATIVE_MAX_TAGS;
 	n->range = n->code.first;
+	n->code_key = rbpf_mix(0, n->code.id);
 	n->end = RBPF_NATIVE_LIMIT;
 	n->exact = n->innermost = 1;
 	/*
@@ -660,7 +707,7 @@ static __always_inline void walk_native(struct walk *w, __u32 walk_id)
 		n->top = 0;
 	native_push(n, n->pc | RBPF_NATIVE_EXACT);
 	for (i = 0; i < RBPF_MAX_NATIVE; i++)
-		if (native_step(walk_id) <= 0)
+		if (native_run(walk_id) <= 0)
 			break;
 }
 

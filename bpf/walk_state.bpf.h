@@ -118,7 +118,8 @@ struct walk_native {
 	__u64 seed;	       /* of the fingerprint: differs by process and epoch */
 	__u64 hash;	       /* of frames[] */
 	__u64 win_lo, win_hi;  /* what win[] holds, addresses [lo, hi); hi 0 is nothing */
-	struct rbpf_code code; /* the ranges of the process */
+	struct rbpf_code code; /* the ranges of the process … */
+	__u64 code_key;	       /* … and what tells them from others */
 	__u32 range;	       /* that the last frame was in */
 	__u32 n_frames;	       /* in frames[] … */
 	__u32 n_kernel;	       /* … of them the kernel's */
