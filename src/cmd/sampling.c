@@ -264,8 +264,11 @@ int sampling_check_ruby(const struct sampling *s, struct err *err)
 	collector_status(s->collector, &st);
 	if (st.rubies || st.live || s->opts->all_ruby)
 		return 0;
-	return err_set(err, -ENOENT, ERR_TARGET, "%s",
-		       st.refused[0] ? st.refused : "none of the recorded processes runs Ruby");
+	err_set(err, -ENOENT, ERR_TARGET, "%s",
+		st.refused[0] ? st.refused : "no Ruby was found in the recorded processes");
+	if (!st.refused[0] && st.too_short)
+		err_hint(err, "a Ruby that ends within about 50 ms may not be found");
+	return -ENOENT;
 }
 
 void sampling_pass_signal(struct sampling *s)

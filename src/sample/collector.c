@@ -243,6 +243,8 @@ static int handle_record(void *arg, const void *data, size_t len)
 		return 0;
 	c->totals.counters[COUNTER_SENT_BYTES] += len;
 	c->lives += is_life(h->type);
+	if (h->type == RBPF_RING_EXEC)
+		begun_note(c, h->ts);
 	c->unchecked += len + RECORD_BYTES;
 	if (c->unchecked >= MEMORY_CHECK) {
 		forget_over_limit(c);
@@ -346,6 +348,8 @@ int collector_poll(struct collector *c, struct err *err)
 	if (r)
 		return collector_fail(c, r, err);
 	r = clocks_poll(c, now, err);
+	if (!r && begun_poll(c, now))
+		r = collector_fail(c, -ENOMEM, err);
 	if (!r && now - c->housekeeping_ns >= HOUSEKEEPING)
 		r = keep_house(c, now, err);
 	return r ? r : more;
@@ -372,6 +376,7 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
 		.full = c->full,
+		.too_short = c->too_short,
 	};
 	snprintf(ret->refused, sizeof(ret->refused), "%s", c->refused);
 }

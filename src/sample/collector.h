@@ -100,6 +100,7 @@ struct collector_status {
 	uint64_t lost;
 	size_t threads; /* sampled so far */
 	bool full;	/* collector_poll() has failed as the sink has no room: see there */
+	bool too_short; /* a process ended before a Ruby could be found in it */
 	/*
 	 * Why a process (the latest one) holds no Ruby, or one that cannot be walked; empty: all
 	 * do.

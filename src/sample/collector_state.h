@@ -2,9 +2,10 @@
 /*
  * What the parts of the collector share: collector.c keeps the loop, samples.c takes stacks and
  * samples, waits.c time off the CPU, process_life.c and thread_life.c know how processes and their
- * threads begin, change and end, find_ruby.c whether there is a Ruby in a process, clocks.c which
- * clocks see threads, system_wide.c which of the machine's processes are to be followed, and
- * unknown.c what is done when records were lost that tell it.
+ * threads begin, change and end, find_ruby.c whether there is a Ruby in a process, and begun.c when
+ * one is looked for that uses no CPU time, clocks.c which clocks see threads, system_wide.c which
+ * of the machine's processes are to be followed, and unknown.c what is done when records were lost
+ * that tell it.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
 #define RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -57,6 +58,8 @@ struct collector {
 	uint64_t open_waits_ns; /* when waits that go on were told last */
 	bool waits_asked_for;	/* they are told by collector_tell_waits() alone */
 	uint64_t sleepers_ns;	/* that it took to walk threads that wait since before */
+	uint64_t begun_ns;	/* when a process executed a program last … */
+	uint64_t begun_look_ns; /* … and before which what has begun is not looked at */
 	uint64_t cpus_until_ns; /* up to when CPUs need clocks; CLOCK_MONOTONIC, as … */
 	uint64_t cpus_ns;	/* … when the list of those online was read last */
 	bool cpus_clocked;	/* they have clocks */
@@ -87,8 +90,9 @@ struct collector {
 	unsigned int warnings;
 	char ruby_version[64];
 	char refused[512];
-	bool full;  /* the sink has no room for another definition: no more samples are taken */
-	int failed; /* sticky: an error that ends the recording */
+	bool too_short; /* a process ended before a Ruby could be found in it */
+	bool full;	/* the sink has no room for another definition: no more samples are taken */
+	int failed;	/* sticky: an error that ends the recording */
 };
 
 #define MAX_WARNINGS 20 /* given to opts.warn() */
@@ -208,7 +212,8 @@ int find_ruby_try(struct collector *c, struct tracked_process *p, const struct r
 		  size_t n_tasks);
 
 /*
- * The same when @p is seen using CPU, with pauses that double from TRY_AGAIN_MIN to TRY_AGAIN_MAX.
+ * The same when @p is seen using CPU or has just begun, with pauses that double from TRY_AGAIN_MIN
+ * to TRY_AGAIN_MAX.
  */
 int find_ruby_try_again(struct collector *c, struct tracked_process *p);
 
@@ -249,6 +254,17 @@ void clocks_thread_ended(struct collector *c, struct tracked_thread *t);
 void clocks_remove(struct collector *c, struct tracked_process *p);
 
 void clocks_deinit(struct collector *c);
+
+/* ---- begun.c ---- */
+
+/* A process has executed a program at @ts. */
+void begun_note(struct collector *c, uint64_t ts);
+
+/* Whether @p had begun so short a time before @ts that its Ruby could not be found yet. */
+bool begun_just_before(const struct tracked_process *p, uint64_t ts);
+
+/* Look for a Ruby in what has begun lately, from time to time. Returns 0 or -ENOMEM. */
+int begun_poll(struct collector *c, uint64_t now);
 
 /* ---- unknown.c ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The Ruby of a process: looked for when the process is met and when it is seen using CPU, or that
- * of the process which it was forked from.
+ * The Ruby of a process: looked for when the process is met, when it is seen using CPU, and in the
+ * time after it began (begun.c), or that of the process which it was forked from.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -152,7 +152,7 @@ int find_ruby_try(struct collector *c, struct tracked_process *p, const struct r
 		return r;
 	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT && r != -EINTR)
 		refuse(c, p, &err);
-	else if (r == -ENOENT)
+	else if (r == -ENOENT && !begun_just_before(p, clock_ns(CLOCK_MONOTONIC)))
 		snprintf(c->refused, sizeof(c->refused), "%s", err.msg);
 	return 0;
 }

@@ -244,6 +244,7 @@ static int end_process(struct collector *c, struct tracked_process *p, uint64_t 
 		return 0;
 	p->ended_ns = ts;
 	c->live--;
+	c->too_short |= !p->vm && begun_just_before(p, ts);
 	/* A recording that is full does not have it. */
 	return p->id == PROFILE_NONE ? 0 : sink_process_exit(c->sink, p->id, ts, status);
 }

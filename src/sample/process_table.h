@@ -96,6 +96,8 @@ struct tracked_process {
 	unsigned int n_sleepers; /* whose stacks were walked from here: see waits.c */
 	uint64_t next_try;	 /* ns, CLOCK_MONOTONIC: when to look for a Ruby again; 0: now */
 	uint64_t backoff;	 /* ns */
+	uint64_t begun_ns;	 /* the since_ns for which the next is known: see begun.c */
+	uint64_t begun_look_ns;	 /* CLOCK_MONOTONIC: when it is looked at; UINT64_MAX: never */
 	unsigned int refusals;	 /* how often its Ruby could not be walked */
 	LIST_HEAD(, tracked_thread) thread_list;
 	void *threads; /* the same by tid: tsearch(3) */

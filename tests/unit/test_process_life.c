@@ -268,6 +268,41 @@ Test(process_life, exec, .init = setup, .fini = teardown)
 	cr_expect_eq(collecting_profile(&f)->n_samples, 1);
 }
 
+/* Of what executes no Ruby only samples can tell that there is one: it may be any number of
+ * processes. */
+Test(process_life, exec_of_what_uses_no_time, .init = setup, .fini = teardown)
+{
+	const struct tracked_process *p = NULL;
+
+	collecting_start(&f, &target);
+	target_exec(&target);
+	executed(target.pid);
+	usleep(60 * 1000);
+	collecting_poll(&f);
+	p = process_table_find(&f.c->table, target.pid);
+	cr_assert_not_null(p);
+	cr_expect_eq(p->begun_ns, p->since_ns);
+	cr_expect_eq(p->begun_look_ns, UINT64_MAX, "it executes 'sleep'");
+	cr_expect_eq(p->backoff, 0);
+	collecting_finish(&f);
+}
+
+/* A Ruby is none before it has loaded its libraries: what ends before that may have been one. */
+Test(process_life, exec_of_what_ends_at_once, .init = setup, .fini = teardown)
+{
+	struct collector_status st;
+
+	collecting_start(&f, &target);
+	executed(target.pid);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_exit(&f, target.pid, target_exit(&target, 0));
+	collecting_poll(&f);
+	collector_status(f.c, &st);
+	cr_expect_str_empty(st.refused, "%s", st.refused);
+	cr_expect(st.too_short);
+	collecting_finish(&f);
+}
+
 /* ---- exit ---- */
 
 Test(process_life, exit_status_and_time, .init = setup, .fini = teardown)
