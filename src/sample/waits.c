@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Time off the CPU: from records of waits to samples. Those that wait since before they were
- * followed have no stacks in their records: their memory still has them, and is walked from here.
+ * followed, or their Ruby was known, have no Ruby stacks in their records: their memory still has
+ * them, and is walked from here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,46 +72,80 @@ static int define(struct collector *c, struct tracked_process *p, struct rbpf_ri
 				  (size_t)((uint8_t *)words - (uint8_t *)whole));
 }
 
+/* Whether the thread of @rec, a wait that goes on, has not run since; it is *@ret now. */
+static bool still_waits(struct collector *c, const struct tracked_process *p,
+			const struct rbpf_ring_wait *rec, struct rbpf_task *ret)
+{
+	return !read_thread(c, p, rec->h.tid, ret) && ret->runtime == rec->runtime;
+}
+
 /*
- * Walk the stack of the thread of @rec, a wait that goes on, and define it; its fingerprint is
- * *@ret. The thread must not have run since: its CPU time tells. Returns 1, 0 if it has or cannot
- * be walked, or -errno.
+ * The stack of the thread with thread pointer @tp, in *@ret, with the status RBPF_NO_EC if it is
+ * none of Ruby's. Returns 1, 0 (it cannot be walked, and there is no *@ret), or -ENOMEM.
+ */
+static int walk_thread(const struct ruby_vm *vm, uint64_t tp, struct ruby_stack *ret)
+{
+	struct ruby_stack stack = { .status = RBPF_NO_EC };
+	uint64_t ec;
+	int r = ruby_thread_ec(vm, tp, &ec);
+
+	if (r && r != -ENOENT)
+		return 0;
+	r = r ? 0 : ruby_walk(&vm->mem, &vm->walk, ec, RBPF_MAX_FRAMES, &stack);
+	if (r)
+		return r;
+	if (stack.status != RBPF_NO_EC && (stack.status != RBPF_OK || !stack.n_frames)) {
+		ruby_stack_deinit(&stack);
+		return 0;
+	}
+	*ret = stack;
+	return 1;
+}
+
+/*
+ * Walk the stack of the thread of @rec, a wait that goes on, and define it: @taken is then what the
+ * BPF programs would have sent, had they known the Ruby when the wait began. The thread must not
+ * have run since: its CPU time tells. @taken is left as it is if it has, or cannot be walked.
+ * Returns 0 or -errno.
  */
 static int walk_sleeping(struct collector *c, struct tracked_process *p,
-			 const struct rbpf_ring_wait *rec, uint64_t *ret)
+			 const struct rbpf_ring_wait *rec, struct stacks_taken *taken)
 {
 	struct rbpf_ring_stack def = { .h = rec->h };
-	struct ruby_stack stack = { 0 };
-	struct rbpf_task before, after;
-	uint64_t ec, era, major;
+	struct ruby_stack stack _cleanup_(ruby_stack_deinit) = { 0 };
 	struct resolver *names;
+	struct rbpf_task task;
+	uint64_t era, major;
 	int r;
 
 	r = samples_names(c, p, &names);
 	if (r || !names)
 		return r;
 	p->n_sleepers++;
-	if (ruby_vm_gc_era(p->vm, &era, &major) || read_thread(c, p, rec->h.tid, &before) ||
-	    before.runtime != rec->runtime || ruby_thread_ec(p->vm, before.thread_pointer, &ec))
+	if (ruby_vm_gc_era(p->vm, &era, &major) || !still_waits(c, p, rec, &task))
 		return 0;
-	r = ruby_walk(&p->vm->mem, &p->vm->walk, ec, RBPF_MAX_FRAMES, &stack);
-	if (r)
-		return r;
-	if (stack.status == RBPF_OK && stack.n_frames && !read_thread(c, p, rec->h.tid, &after) &&
-	    after.runtime == rec->runtime) {
-		def.gc_era = era;
-		def.gc_major = major;
-		/* Of no stack of the BPF programs, for these have no such seed. */
-		def.stack = *ret = rbpf_mix(rbpf_mix(stack.hash, rec->since), rec->h.tid) | 1;
-		r = define(c, p, &def, &stack);
-		r = r ? r : 1;
-	}
-	ruby_stack_deinit(&stack);
-	return r;
+	r = walk_thread(p->vm, task.thread_pointer, &stack);
+	if (r <= 0 || !still_waits(c, p, rec, &task))
+		return r < 0 ? r : 0;
+	taken->status = (uint16_t)stack.status;
+	taken->flags &= (uint16_t)~RBPF_WAIT_BEFORE;
+	if (!stack.n_frames)
+		return 0;
+	def.gc_era = era;
+	def.gc_major = major;
+	/* Of no stack of the BPF programs, for these have no such seed. */
+	def.stack = taken->ruby = rbpf_mix(rbpf_mix(stack.hash, rec->since), rec->h.tid) | 1;
+	return define(c, p, &def, &stack);
+}
+
+/* Whether the BPF programs had no Ruby stack of the wait @rec, though there may be one. */
+static bool began_unknown(const struct rbpf_ring_wait *rec)
+{
+	return rec->flags & RBPF_WAIT_BEFORE || rec->status == RBPF_NO_RUBY;
 }
 
 static int walk_if_there_is_time(struct collector *c, struct tracked_process *p,
-				 const struct rbpf_ring_wait *rec, uint64_t *ret)
+				 const struct rbpf_ring_wait *rec, struct stacks_taken *taken)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r;
@@ -118,7 +153,7 @@ static int walk_if_there_is_time(struct collector *c, struct tracked_process *p,
 	if (p->n_sleepers >= MAX_SLEEPERS ||
 	    c->sleepers_ns > SLEEPERS_NS + (now - c->began_ns) / SLEEPERS_PART)
 		return 0;
-	r = walk_sleeping(c, p, rec, ret);
+	r = walk_sleeping(c, p, rec, taken);
 	c->sleepers_ns += clock_ns(CLOCK_MONOTONIC) - now;
 	return r;
 }
@@ -180,11 +215,9 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		t->wait = calloc(1, sizeof(*t->wait));
 	if (!t->wait)
 		return -ENOMEM;
-	if (rec->flags & RBPF_WAIT_BEFORE)
-		r = walk_if_there_is_time(c, p, rec, &taken.ruby);
-	if (r > 0)
-		taken.flags &= ~RBPF_WAIT_BEFORE;
-	if (r >= 0)
+	if (rec->flags & RBPF_WAIT_BEFORE || (p->vm && began_unknown(rec)))
+		r = walk_if_there_is_time(c, p, rec, &taken);
+	if (!r)
 		r = wait_stack(c, p, &taken, rec->wait, with_ruby, &t->wait->blocked);
 	if (!r)
 		r = wait_stack(c, p, &taken, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
@@ -193,7 +226,7 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 					    process_request_rule(p, &t->wait->blocked),
 					    &t->wait->request);
 	/* If no Ruby was found in the process yet, it is walked with the next record of it. */
-	if (!r && (p->vm || !(rec->flags & RBPF_WAIT_BEFORE)))
+	if (!r && (p->vm || !began_unknown(rec)))
 		t->wait_ns = rec->since;
 	return r;
 }

@@ -73,6 +73,33 @@ class StatesTest < LiveTest
     check_sums
   end
 
+  # A program that waits before rbpf has found its Ruby: once that is known, so is where it waits. Each thread of the VM's own
+  # has nothing to do.
+  def test_waits_that_begin_before_the_ruby_is_known
+    command = ruby.command('--disable-gems', '-e', 'def first() sleep(2.5) end; first')
+    result = Rbpf.run('record', '-o', path('rbpf.data'), '--mode', 'states', '--as-root', '--', *command)
+    assert_equal 0, result.code, result.err
+    rows = recording.rows('--event', 'wait', '-n', '0')
+    assert_operator total_of(rows, 'Object#first'), :>, 2.3e9, rows
+    assert_idle_but_for('timer', 0.2)
+  end
+
+  # Nothing tells of a Ruby that uses no CPU time: it is found in time all the same.
+  def test_waits_of_what_ends_soon
+    command = ruby.command('--disable-gems', '-e', 'sleep(0.5)')
+    result = Rbpf.run('record', '-o', path('rbpf.data'), '--mode', 'states', '--as-root', '--', *command)
+    assert_equal 0, result.code, result.err
+    assert_equal [ruby.version], recording.json['processes'].map { |process| process['ruby'] }.uniq
+  end
+
+  def test_threads_of_the_vm
+    target = start_command(ruby.command('-e', '$stdout.sync = true; puts %q({"waiting": true}); sleep'))
+    rbpf = attach([target], '--mode', 'states')
+    sleep 1.5
+    assert_equal 0, rbpf.stop.code
+    assert_idle_but_for('timer', 0.1)
+  end
+
   # What is in nanosleep(), which the kernel goes on with as another system call.
   SLEEP_IN_KERNEL = <<~'RUBY'
     $stdout.sync = true
@@ -242,6 +269,14 @@ class StatesTest < LiveTest
     check_sums(scenarios == MORE ? GOING_ON : 0)
     check_seconds
     check_processes
+  end
+
+  # All threads together were idle, or in @state, but for so many seconds each.
+  def assert_idle_but_for(state, seconds)
+    recording.rows('--states', '-n', '0').each do |row|
+      other = row['states'].except(state, 'idle', 'user', 'system', 'wait-cpu').values.sum
+      assert_operator other, :<, seconds * 1e9, row
+    end
   end
 
   # All time of a thread is in one of its states, and in no two. But when a thread comes back to a CPU, a moment may be; and
