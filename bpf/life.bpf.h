@@ -6,6 +6,8 @@
 #ifndef RBPF_LIFE_BPF_H
 #define RBPF_LIFE_BPF_H
 
+#include "task_state.bpf.h"
+
 /*
  * A new thread is put into the queue of a CPU, whose clock the scheduler has just read. On the way
  * from one thread to the next it does that, too, but there are many more of these.
@@ -329,6 +331,7 @@ int registers(struct bpf_iter__task *ctx)
 		r = entry_registers(&rec->regs, end_of_stack(task), &room);
 	rec->has_regs = !r && !(task->flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER));
 	rec->switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+	rec->frozen = is_frozen(task, task_state(task));
 	take_time_in_state(rec, task);
 	bpf_seq_write(ctx->meta->seq, rec, sizeof(*rec));
 	return 0;

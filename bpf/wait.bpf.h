@@ -13,16 +13,8 @@
 
 #include "lock.bpf.h"
 #include "syscall.bpf.h"
+#include "task_state.bpf.h"
 #include "waker.bpf.h"
-
-static __always_inline __u32 task_state(const struct task_struct *task)
-{
-	const struct task_struct___old *old = (const void *)task;
-
-	if (bpf_core_field_exists(task->__state))
-		return task->__state;
-	return old->state;
-}
 
 /* Where @task, of an iterator, entered the kernel. */
 static __always_inline int task_syscall(struct syscall *ret, struct task_struct *task)
@@ -41,9 +33,7 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 {
 	if (!state)
 		return RBPF_WAIT_CPU;
-	/* That of control groups sleeps as others do, on the way back to the program. */
-	if (state & (TASK_STOPPED | TASK_TRACED | TASK_FROZEN) ||
-	    BPF_CORE_READ_BITFIELD_PROBED(task, frozen))
+	if (state & (TASK_STOPPED | TASK_TRACED) || is_frozen(task, state))
 		return RBPF_WAIT_STOPPED;
 	if (!known || flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER))
 		return RBPF_WAIT_OTHER;

@@ -807,7 +807,7 @@ struct rbpf_thread {
 	__u32 on_cpu;	/* 1: it runs just now, in user mode maybe */
 	__u32 has_regs; /* 0: it has none: a thread of the kernel's, or one that ends */
 	__u32 queued;	/* 1: it is on none, but could run; 0 also if that is not known */
-	__u32 pad;
+	__u32 frozen;	/* 1: with its control group */
 	__u64 switches; /* how often it has left a CPU */
 	__u64 for_ns;	/* how long it has been so: on_cpu, queued or neither; 0: not known */
 	struct rbpf_regs regs;

@@ -95,8 +95,16 @@ void dump_doing_conclude(struct dump_doing *d, const struct dump_frame *frames, 
 	}
 }
 
+/* A thread that is frozen has the state of one that sleeps. */
+static bool is_frozen(const struct dump_doing *d)
+{
+	return d->frozen && (d->state == 'S' || d->state == 'D');
+}
+
 const char *dump_doing_state(const struct dump_doing *d)
 {
+	if (is_frozen(d))
+		return "stopped";
 	switch (d->state) {
 	case 'R':
 		return "running";
@@ -114,8 +122,22 @@ const char *dump_doing_state(const struct dump_doing *d)
 	}
 }
 
+/* What it would do if it were not. */
+static void add_frozen(struct buf *out, const struct dump_doing *d)
+{
+	buf_addstr(out, "frozen");
+	if (d->waits_for_gvl)
+		buf_addstr(out, ", waits for the GVL");
+	else if (d->method)
+		buf_addf(out, " in %s", d->method);
+}
+
 void dump_doing_add(struct buf *out, const struct dump_doing *d)
 {
+	if (is_frozen(d)) {
+		add_frozen(out, d);
+		return;
+	}
 	if (d->state == 'R' && d->queued)
 		buf_addstr(out, "runnable, waits for a CPU");
 	else if (d->state != 'S' && d->state != 'D')

@@ -340,8 +340,8 @@ static bool is_still_so(const struct dump_doing *doing, const struct rbpf_thread
 	return doing->queued ? now->queued : doing->on_cpu && now->on_cpu;
 }
 
-/* How long each has done what it does. Both lists are by tid. */
-static void add_times(struct dump *d, struct dump_threads *threads)
+/* How long each has done what it does, and which are kept from it. Both lists are by tid. */
+static void add_states(struct dump *d, struct dump_threads *threads)
 {
 	size_t i, j = 0;
 
@@ -353,8 +353,10 @@ static void add_times(struct dump *d, struct dump_threads *threads)
 		while (j < d->n_threads && d->threads[j].task.tid < (uint32_t)t->tid)
 			j++;
 		if (j < d->n_threads && d->threads[j].task.tid == (uint32_t)t->tid &&
-		    is_still_so(&t->doing, &d->threads[j]))
+		    is_still_so(&t->doing, &d->threads[j])) {
 			t->doing.for_ns = d->threads[j].for_ns;
+			t->doing.frozen = d->threads[j].frozen;
+		}
 	}
 }
 
@@ -371,7 +373,7 @@ int dump_read_threads(struct dump *d, struct dump_threads *ret)
 		dump_threads_deinit(&threads);
 		return r;
 	}
-	add_times(d, &threads);
+	add_states(d, &threads);
 	locks_find_owners(&d->vm, &threads);
 	locks_find_gvl_owners(&d->vm, &threads);
 	*ret = threads;

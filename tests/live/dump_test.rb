@@ -189,6 +189,20 @@ class DumpWaitsTest < LiveTest
     assert_equal [%w[stopped stopped]], threads.values.map { |t| t.values_at('state', 'doing') }.uniq
   end
 
+  # As by `docker pause`. To the kernel they sleep.
+  def test_a_frozen_process
+    start_waits(1)
+    found = {}
+    in_control_group(@target) do |group|
+      freeze(group)
+      found = threads
+      File.write("#{group}/cgroup.freeze", '0')
+    end
+    assert_equal %w[stopped], found.values.map { |thread| thread['state'] }.uniq
+    found.each_value { |thread| assert_match(/\Afrozen\b/, thread['doing']) }
+    WAITS.each { |name, doing| assert_equal "frozen in #{doing.split[-1]}", found.fetch(@tids.fetch(name)[0])['doing'], name }
+  end
+
   def test_who_holds_what_others_wait_for
     start_waits
     found = threads

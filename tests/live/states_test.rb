@@ -325,27 +325,10 @@ class StatesTest < LiveTest
     assert_equal rows.sum { |row| row['self_ns'] }, passed, state
   end
 
-  # Of version 2, wherever that is mounted.
-  def in_control_group(target)
-    groups = path('groups')
-    before = "#{groups}#{File.readlines("/proc/#{target.pid}/cgroup").grep(/^0::/)[0].chomp.delete_prefix('0::')}"
-    group = "#{groups}/rbpf-#{Process.pid}"
-    FileUtils.mkdir(groups)
-    assert system('mount', '-t', 'cgroup2', 'none', groups)
-    FileUtils.mkdir(group)
-    File.write("#{group}/cgroup.procs", target.pid.to_s)
-    yield group
-    File.write("#{before}/cgroup.procs", target.pid.to_s)
-  ensure
-    FileUtils.rmdir(group) if File.directory?(group)
-    system('umount', groups)
-  end
-
   # Returns for how long it was, in ns.
   def freeze_for(group, seconds)
     sleep seconds
-    File.write("#{group}/cgroup.freeze", '1')
-    sleep 0.001 until File.read("#{group}/cgroup.events").include?('frozen 1')
+    freeze(group)
     from = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
     sleep seconds
     File.write("#{group}/cgroup.freeze", '0')

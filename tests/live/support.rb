@@ -318,6 +318,28 @@ class LiveTest < Minitest::Test
     Target.new(argv, **spawn).tap { |target| @targets << target }
   end
 
+  # In a control group of its own, of version 2, wherever that is mounted; the block gets its directory.
+  def in_control_group(target)
+    groups = path('groups')
+    before = "#{groups}#{File.readlines("/proc/#{target.pid}/cgroup").grep(/^0::/)[0].chomp.delete_prefix('0::')}"
+    group = "#{groups}/rbpf-#{Process.pid}"
+    FileUtils.mkdir(groups)
+    assert system('mount', '-t', 'cgroup2', 'none', groups)
+    FileUtils.mkdir(group)
+    File.write("#{group}/cgroup.procs", target.pid.to_s)
+    yield group
+    File.write("#{before}/cgroup.procs", target.pid.to_s)
+  ensure
+    FileUtils.rmdir(group) if File.directory?(group)
+    system('umount', groups)
+  end
+
+  # Returns when all in the control group is frozen.
+  def freeze(group)
+    File.write("#{group}/cgroup.freeze", '1')
+    Live.wait_until('the control group to freeze') { File.read("#{group}/cgroup.events").include?('frozen 1') }
+  end
+
   # An rbpf that records programs which wait for their "go".
   def attach(targets, *options)
     targets.each { |target| target.wait_for('waiting') }

@@ -117,6 +117,26 @@ Test(doing, other_states)
 	expect_doing((struct dump_doing) { .state = 0 }, NULL, 0, "ended", false);
 }
 
+/* By its control group: version 1 calls that a wait for a disk, version 2 a sleep. */
+Test(doing, frozen)
+{
+	static const struct dump_frame frames[] = { CFUNC("Kernel#sleep"), RUBY("A#run") };
+	const struct dump_doing sleeps = { .state = 'S', .still = true, .frozen = true };
+	const struct dump_doing waits = { .state = 'D', .still = true, .frozen = true };
+	const struct dump_doing gvl = {
+		.state = 'S', .still = true, .frozen = true, .waits_for_gvl = true
+	};
+	const struct dump_doing stopped = { .state = 'T', .still = true, .frozen = true };
+
+	expect_doing(sleeps, frames, 2, "frozen in Kernel#sleep", true);
+	expect_doing(waits, frames, 2, "frozen in Kernel#sleep", true);
+	expect_doing(waits, frames + 1, 1, "frozen", false);
+	expect_doing(gvl, frames, 2, "frozen, waits for the GVL", false);
+	expect_doing(stopped, frames, 2, "stopped", true);
+	cr_expect_str_eq(dump_doing_state(&sleeps), "stopped");
+	cr_expect_str_eq(dump_doing_state(&waits), "stopped");
+}
+
 Test(doing, words_of_machine_output)
 {
 	static const char *const words[] = { "running", "sleeping", "disk",  "stopped",
