@@ -315,7 +315,10 @@ int thread_name(pid_t pid, pid_t tid, char out[16])
 	r = remote_read_file(pid, name, 64, &text);
 	if (r)
 		return r;
-	snprintf(out, 16, "%.*s", (int)strcspn(buf_str(&text), "\n"), buf_str(&text));
+	/* The kernel ends it with a newline. What a program calls a thread may have others. */
+	if (text.len && text.data[text.len - 1] == '\n')
+		buf_truncate(&text, text.len - 1);
+	snprintf(out, 16, "%s", buf_str(&text));
 	return 0;
 }
 

@@ -212,7 +212,7 @@ static void *wait_on(void *arg)
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 	char byte;
 
-	pthread_setname_np(pthread_self(), "worker) x");
+	pthread_setname_np(pthread_self(), "work)\n er x");
 	if (write(fds[1], &tid, sizeof(tid)) != sizeof(tid) || read(fds[2], &byte, 1) < 0)
 		return fds;
 	return NULL;
@@ -275,7 +275,7 @@ Test(process, threads)
 	cr_expect_lt(i, n, "the new one is among them");
 	free(tids);
 	cr_expect_eq(thread_name(getpid(), tid, comm), 0);
-	cr_expect_str_eq(comm, "worker) x");
+	cr_expect_str_eq(comm, "work)\n er x");
 	cr_expect_neq(thread_state(getpid(), tid), 0);
 	cr_expect_eq(thread_cpu_ns(tid, &after), 0);
 	close(fds[3]);
