@@ -21,4 +21,19 @@ static __always_inline bool is_frozen(const struct task_struct *task, __u32 stat
 	return state & TASK_FROZEN || BPF_CORE_READ_BITFIELD_PROBED(task, frozen);
 }
 
+/*
+ * Whether @task, which could run, is kept from it as its control group has used the CPU time that
+ * it may in this period (cpu.max). Since 6.18 each task is taken from its CPU where it returns to
+ * the program; before, all of the group's on a CPU at once, also those that had not run there.
+ */
+static __always_inline bool is_throttled(const struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->throttled))
+		return BPF_CORE_READ(task, throttled);
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+		return false;
+	return BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
+}
+
 #endif

@@ -32,7 +32,7 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 				const struct syscall *s, bool known)
 {
 	if (!state)
-		return RBPF_WAIT_CPU;
+		return is_throttled(task) ? RBPF_WAIT_THROTTLED : RBPF_WAIT_CPU;
 	if (state & (TASK_STOPPED | TASK_TRACED) || is_frozen(task, state))
 		return RBPF_WAIT_STOPPED;
 	if (!known || flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER))
@@ -53,7 +53,8 @@ static __always_inline void wait_in_call(struct wait *wait, const struct wait *o
 		wait->args = old->args;
 		wait->in_call = old->in_call;
 	}
-	if (wait->wait == RBPF_WAIT_CPU || wait->wait == RBPF_WAIT_STOPPED || s->number < 0)
+	if (wait->wait == RBPF_WAIT_CPU || wait->wait == RBPF_WAIT_THROTTLED ||
+	    wait->wait == RBPF_WAIT_STOPPED || s->number < 0)
 		return;
 	if (s->number == SYS_restart_syscall && mark == wait->args)
 		wait->wait = wait->in_call;
@@ -113,7 +114,7 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	wait->th = sample->status == RBPF_OK ? w->th : 0;
 	wait->gvl = gvl_of(w);
 	wait->since = sample->h.ts;
-	wait->woken = state ? 0 : wait->since;
+	wait->woken = wait->wait == RBPF_WAIT_CPU ? wait->since : 0;
 	wait->tgid = sample->h.tgid;
 	wait->runtime = runtime;
 	wait->stack = sample->stack;

@@ -602,6 +602,7 @@ enum rbpf_wait {
 	RBPF_WAIT_CHILD = 8,   /* for a child to end */
 	RBPF_WAIT_STOPPED = 9, /* for SIGCONT, or for its tracer */
 	RBPF_WAIT_OTHER = 10,  /* anything else, such as a signal */
+	RBPF_WAIT_THROTTLED = 11, /* it could run, but its control group has used its CPU time */
 	RBPF_WAITS,
 };
 
@@ -798,6 +799,13 @@ struct rbpf_regs {
 	__u64 by_dwarf[RBPF_REGS];
 };
 
+/* How a thread's control group keeps it from running. */
+enum rbpf_kept {
+	RBPF_KEPT_NOT = 0,
+	RBPF_KEPT_FROZEN = 1,
+	RBPF_KEPT_THROTTLED = 2, /* the group has used the CPU time of this period */
+};
+
 /*
  * What the iterator `registers` writes: the same, and where the thread entered the kernel. That is
  * where it is, unless it runs or has run since.
@@ -807,7 +815,7 @@ struct rbpf_thread {
 	__u32 on_cpu;	/* 1: it runs just now, in user mode maybe */
 	__u32 has_regs; /* 0: it has none: a thread of the kernel's, or one that ends */
 	__u32 queued;	/* 1: it is on none, but could run; 0 also if that is not known */
-	__u32 frozen;	/* 1: with its control group */
+	__u32 kept;	/* enum rbpf_kept */
 	__u64 switches; /* how often it has left a CPU */
 	__u64 for_ns;	/* how long it has been so: on_cpu, queued or neither; 0: not known */
 	struct rbpf_regs regs;

@@ -125,7 +125,8 @@ struct rq {
 };
 
 struct cfs_rq {
-	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED */
+	struct rq *rq;	    /* with CONFIG_FAIR_GROUP_SCHED */
+	int throttle_count; /* it, and what it is in; with CONFIG_CFS_BANDWIDTH */
 };
 
 struct sched_entity {
@@ -194,6 +195,7 @@ struct task_struct {
 	unsigned int in_execve : 1;
 	unsigned int in_iowait : 1;
 	unsigned int frozen : 1;
+	_Bool throttled; /* since 6.18, with CONFIG_CFS_BANDWIDTH */
 	struct thread_struct thread;
 };
 

@@ -137,7 +137,8 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.type = OPTION_STRING,
 		FILTER(state),
 		.arg = "LIST",
-		.help = "show time of threads in these states only: user, system, wait-cpu, gvl, "
+		.help = "show time of threads in these states only: user, system, wait-cpu, "
+			"throttled, gvl, "
 			"lock, fault, disk, network, pipe, timer, child, stopped, other, idle; "
 			"wait "
 			"is all but the first two (of recordings made with --mode states)",
@@ -352,7 +353,8 @@ int cmd_refuse_event(const struct filter_options *opts, const char *what, const 
  */
 static int take_ended(struct view_filter *f, struct err *err)
 {
-	const uint32_t never = 1u << STATE_USER | 1u << STATE_SYSTEM | 1u << STATE_WAIT_CPU;
+	const uint32_t never = 1u << STATE_USER | 1u << STATE_SYSTEM | 1u << STATE_WAIT_CPU |
+			       1u << STATE_THROTTLED;
 	uint32_t states = f->states ? f->states : UINT32_MAX;
 
 	if (f->expr)

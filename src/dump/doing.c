@@ -98,7 +98,7 @@ void dump_doing_conclude(struct dump_doing *d, const struct dump_frame *frames, 
 /* A thread that is frozen has the state of one that sleeps. */
 static bool is_frozen(const struct dump_doing *d)
 {
-	return d->frozen && (d->state == 'S' || d->state == 'D');
+	return d->kept == RBPF_KEPT_FROZEN && (d->state == 'S' || d->state == 'D');
 }
 
 const char *dump_doing_state(const struct dump_doing *d)
@@ -138,7 +138,9 @@ void dump_doing_add(struct buf *out, const struct dump_doing *d)
 		add_frozen(out, d);
 		return;
 	}
-	if (d->state == 'R' && d->queued)
+	if (d->state == 'R' && d->queued && d->kept == RBPF_KEPT_THROTTLED)
+		buf_addstr(out, "throttled by its control group");
+	else if (d->state == 'R' && d->queued)
 		buf_addstr(out, "runnable, waits for a CPU");
 	else if (d->state != 'S' && d->state != 'D')
 		buf_addstr(out, dump_doing_state(d));

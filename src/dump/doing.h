@@ -19,7 +19,7 @@ struct dump_doing {
 	uint64_t for_ns;     /* how long it is so: on a CPU, queued, or off both; 0: not known */
 	bool on_cpu;	     /* 'R': it was seen on a CPU */
 	bool queued;	     /* 'R': it was on none, all the time */
-	bool frozen;	     /* with its control group: the rest is of when it was */
+	uint32_t kept;	     /* enum rbpf_kept: the rest is of when that began */
 	bool waits_for_gvl;  /* only if that is known */
 	bool still;	     /* it did not run: the rest is of its stack */
 	const char *method;  /* that it waits in: the label of a frame; NULL if that is not known */

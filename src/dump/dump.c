@@ -355,7 +355,7 @@ static void add_states(struct dump *d, struct dump_threads *threads)
 		if (j < d->n_threads && d->threads[j].task.tid == (uint32_t)t->tid &&
 		    is_still_so(&t->doing, &d->threads[j])) {
 			t->doing.for_ns = d->threads[j].for_ns;
-			t->doing.frozen = d->threads[j].frozen;
+			t->doing.kept = d->threads[j].kept;
 		}
 	}
 }

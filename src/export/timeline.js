@@ -128,7 +128,7 @@ page.foot(about);
 // Colours, as canvases need them.
 function readColors() {
 	const probe = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-	const names = [...about.states.map((_, i) => `--s${i}`), '--gc'];
+	const names = [...about.states.map(([word]) => `--state-${word}`), '--gc'];
 	colors = names.map(page.color);
 	shades = Uint32Array.from(colors, c => {
 		probe.fillStyle = c;

@@ -69,7 +69,9 @@
 	X(INTERRUPT, 43, NOT_RECORDED, "interrupt", "[interrupt]", "")                             \
 	X(OTHER_PROCESS, 44, NOT_RECORDED, "other-process", "[another process]", "")               \
 	/* In place of a Ruby stack again. */                                                      \
-	X(EXECUTING, 45, NATIVE, "executing", "[executing a program]", "")
+	X(EXECUTING, 45, NATIVE, "executing", "[executing a program]", "")                         \
+	/* What a thread waited for again. */                                                      \
+	X(WAIT_THROTTLED, 46, WAIT, "wait-throttled", "(throttled by its control group)", "")
 
 #define FRAME_REASON_GAP(X, name, number, word, why)                                               \
 	X(GAP_##name, number, GAP, word, "[native frames missing: " why "]", why)

@@ -38,8 +38,10 @@ static uint64_t since(const struct profile_sample *s)
 int wakeups_note_wait(struct wakeups *w, struct profile *p, const struct profile_sample *s,
 		      uint64_t ns)
 {
+	const enum frame_reason reason = reason_of(p, s->stack);
+
 	/* Nobody ends the waiting for a CPU. */
-	if (reason_of(p, s->stack) == REASON_WAIT_CPU)
+	if (reason == REASON_WAIT_CPU || reason == REASON_WAIT_THROTTLED)
 		return 0;
 	if (!w->reasons) {
 		profile_add(&p->waited_ns, ns);

@@ -132,8 +132,8 @@ static void add_second(const struct report *r, const struct thread_states *t, co
 static void add_legend(const uint8_t *shown, size_t n, struct buf *out)
 {
 	for (size_t i = 0; i < n; i++)
-		buf_addf(out, "  %-9s %s\n", state_word(shown[i]), state_text(shown[i]));
-	buf_addstr(out, "  gvl-held  of its waits, those in which the thread held the GVL\n");
+		buf_addf(out, "  %-9s  %s\n", state_word(shown[i]), state_text(shown[i]));
+	buf_addstr(out, "  gvl-held   of its waits, those in which the thread held the GVL\n");
 }
 
 /* Whether the states tell all that passed. */

@@ -217,7 +217,8 @@ static int take_value(struct expr_parser *p, struct expr_term *term)
 		return state_set_parse(text, &term->states, NULL)
 			       ? bad_value(
 					 p, term->field,
-					 "no state: user, system, wait-cpu, gvl, lock, fault, "
+					 "no state: user, system, wait-cpu, throttled, gvl, lock, "
+					 "fault, "
 					 "disk, "
 					 "network, pipe, timer, child, stopped, other, idle, wait")
 			       : 0;

@@ -139,6 +139,7 @@ static enum code_origin origin_of_wait(uint32_t reason)
 {
 	switch (reason) {
 	case REASON_WAIT_CPU:
+	case REASON_WAIT_THROTTLED:
 		return ORIGIN_RUNNABLE;
 	case REASON_WAIT_GVL:
 	case REASON_GVL_HELD:

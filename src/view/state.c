@@ -19,6 +19,8 @@ static const struct {
 	[STATE_USER] = { "user", "runs Ruby and native code", REASON_NONE },
 	[STATE_SYSTEM] = { "system", "runs in the kernel", REASON_NONE },
 	[STATE_WAIT_CPU] = { "wait-cpu", "waits for a CPU", REASON_WAIT_CPU },
+	[STATE_THROTTLED] = { "throttled", "is kept from a CPU by its control group",
+			      REASON_WAIT_THROTTLED },
 	[STATE_GVL] = { "gvl", "waits for the GVL", REASON_WAIT_GVL },
 	[STATE_LOCK] = { "lock", "waits for a lock", REASON_WAIT_LOCK },
 	[STATE_FAULT] = { "fault", "waits for a page of memory", REASON_WAIT_FAULT },
@@ -104,9 +106,10 @@ int state_set_parse(const char *words, uint32_t *ret, struct err *err)
 
 		if (!set) {
 			err_set(err, -EINVAL, ERR_USAGE, "unknown state '%s'", word);
-			err_hint(err, "user, system, wait-cpu, gvl, lock, fault, disk, network, "
-				      "pipe, timer, child, stopped, other, idle; wait: all but "
-				      "the first two");
+			err_hint(err,
+				 "user, system, wait-cpu, throttled, gvl, lock, fault, disk, "
+				 "network, pipe, timer, child, stopped, other, idle; wait: all but "
+				 "the first two");
 			return -EINVAL;
 		}
 		all |= set;

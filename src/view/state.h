@@ -17,6 +17,7 @@ enum thread_state {
 	STATE_USER,   /* on a CPU, in user mode … */
 	STATE_SYSTEM, /* … and in the kernel */
 	STATE_WAIT_CPU,
+	STATE_THROTTLED,
 	STATE_GVL,
 	STATE_LOCK,
 	STATE_FAULT,

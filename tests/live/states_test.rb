@@ -100,6 +100,25 @@ class StatesTest < LiveTest
     assert_idle_but_for('timer', 0.1)
   end
 
+  # A fifth of a CPU for what would use all of it: what the kernel says of the control group.
+  def test_throttled
+    target = start_command(ruby.command('-e', '$stdout.sync = true; puts %q({"waiting": true}); loop { 1 + 1 }'))
+    throttled = nil
+    with_a_fifth_of_a_cpu(target) do |group|
+      rbpf = attach([target], '--mode', 'states')
+      before = throttled_ns(group)
+      sleep 2
+      throttled = throttled_ns(group) - before
+      assert_equal 0, rbpf.stop.code
+    end
+    found = states_of(target.pid)
+    # A part of the machine's own queue is in it, and the recording begins and ends within a period.
+    assert_in_delta throttled, sum(found, 'throttled'), (throttled * 0.1) + (2 * PERIOD) + stolen_ns, found
+    assert_operator sum(found, 'throttled'), :>, 0.5e9, found
+    assert_operator found[['throttled', true]], :>, sum(found, 'throttled') * 0.8, found
+    check_sums
+  end
+
   # What is in nanosleep(), which the kernel goes on with as another system call.
   SLEEP_IN_KERNEL = <<~'RUBY'
     $stdout.sync = true
@@ -323,6 +342,32 @@ class StatesTest < LiveTest
   def check_filter(state, rows)
     passed = recording.rows('--filter', "state = #{state}", '-n', '0').sum { |row| row['self_ns'] }
     assert_equal rows.sum { |row| row['self_ns'] }, passed, state
+  end
+
+  PERIOD = 100_000_000 # ns: of the limit of a control group
+
+  # Of version 1 or 2, whichever has the controller here.
+  def with_a_fifth_of_a_cpu(target)
+    version1 = File.exist?('/sys/fs/cgroup/cpu/cgroup.procs')
+    top = version1 ? '/sys/fs/cgroup/cpu' : '/sys/fs/cgroup'
+    group = "#{top}/rbpf-#{Process.pid}"
+    begin
+      File.write("#{top}/cgroup.subtree_control", '+cpu') unless version1
+      FileUtils.mkdir(group)
+      version1 ? File.write("#{group}/cpu.cfs_quota_us", '20000') : File.write("#{group}/cpu.max", '20000 100000')
+    rescue SystemCallError => e
+      return missing("no control group can limit the CPU time here: #{e.message}")
+    end
+    File.write("#{group}/cgroup.procs", target.pid.to_s)
+    yield group
+    File.write("#{top}/cgroup.procs", target.pid.to_s)
+  ensure
+    FileUtils.rmdir(group) if group && File.directory?(group)
+  end
+
+  def throttled_ns(group)
+    stat = File.read("#{group}/cpu.stat")
+    (stat[/^throttled_usec (\d+)/, 1].to_i * 1000) + stat[/^throttled_time (\d+)/, 1].to_i
   end
 
   # Returns for how long it was, in ns.

@@ -117,16 +117,27 @@ Test(doing, other_states)
 	expect_doing((struct dump_doing) { .state = 0 }, NULL, 0, "ended", false);
 }
 
+Test(doing, throttled)
+{
+	static const struct dump_frame frames[] = { CFUNC("Integer#times"), RUBY("A#run") };
+	const struct dump_doing kept = {
+		.state = 'R', .still = true, .queued = true, .kept = RBPF_KEPT_THROTTLED
+	};
+
+	expect_doing(kept, frames, 2, "throttled by its control group", false);
+	cr_expect_str_eq(dump_doing_state(&kept), "running");
+}
+
 /* By its control group: version 1 calls that a wait for a disk, version 2 a sleep. */
 Test(doing, frozen)
 {
 	static const struct dump_frame frames[] = { CFUNC("Kernel#sleep"), RUBY("A#run") };
-	const struct dump_doing sleeps = { .state = 'S', .still = true, .frozen = true };
-	const struct dump_doing waits = { .state = 'D', .still = true, .frozen = true };
+	const struct dump_doing sleeps = { .state = 'S', .still = true, .kept = RBPF_KEPT_FROZEN };
+	const struct dump_doing waits = { .state = 'D', .still = true, .kept = RBPF_KEPT_FROZEN };
 	const struct dump_doing gvl = {
-		.state = 'S', .still = true, .frozen = true, .waits_for_gvl = true
+		.state = 'S', .still = true, .kept = RBPF_KEPT_FROZEN, .waits_for_gvl = true
 	};
-	const struct dump_doing stopped = { .state = 'T', .still = true, .frozen = true };
+	const struct dump_doing stopped = { .state = 'T', .still = true, .kept = RBPF_KEPT_FROZEN };
 
 	expect_doing(sleeps, frames, 2, "frozen in Kernel#sleep", true);
 	expect_doing(waits, frames, 2, "frozen in Kernel#sleep", true);

@@ -238,7 +238,7 @@ Test(expr, faults_and_their_places)
 		{ "thread =~ /a\\", "the pattern has no end", 10 },
 		{ "pid = -1", "'-1' is no number of a process or thread", 6 },
 		{ "state = foo",
-		  "'foo' is no state: user, system, wait-cpu, gvl, lock, fault, disk, "
+		  "'foo' is no state: user, system, wait-cpu, throttled, gvl, lock, fault, disk, "
 		  "network, pipe, timer, child, stopped, other, idle, wait",
 		  8 },
 		{ "time > now", "'now' is no time: 5s, 500ms, 12:00:05, 2026-11-23T12:00:05Z", 7 },

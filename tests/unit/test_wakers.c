@@ -298,6 +298,7 @@ Test(wakers, from_a_file)
 		{ WAKEUP, 0, 20, 50, REASON_INTERRUPT },
 		{ WAIT, 0, 10, 50, REASON_WAIT_TIMER },
 		{ WAIT, 0, 10, 50, REASON_WAIT_CPU },
+		{ WAIT, 0, 60, 90, REASON_WAIT_THROTTLED },
 	};
 	_cleanup_profile_ struct profile p = read_given(given, ARRAY_SIZE(given), 0);
 

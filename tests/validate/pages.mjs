@@ -18,7 +18,7 @@ const require = createRequire(join(process.env.NODE_MODULES ?? process.cwd(), 'p
 const { chromium } = require('playwright-core');
 const rbpf = process.env.RBPF ?? './rbpf';
 const [recording, long, shots] = process.argv.slice(2);
-const STATES = ['user', 'system', 'wait-cpu', 'gvl', 'lock', 'fault', 'disk', 'network', 'pipe', 'timer', 'child',
+const STATES = ['user', 'system', 'wait-cpu', 'throttled', 'gvl', 'lock', 'fault', 'disk', 'network', 'pipe', 'timer', 'child',
 	'stopped', 'other', 'idle'];
 
 let passed = 0, failed = 0;
@@ -125,9 +125,11 @@ async function checkSums(page, args, what) {
 	const states = report('--states', '--event', 'wall', ...args), sampled = report('--by', 'thread', '--event', 'wall', ...args);
 	const rows = await page.evaluate(() => timeline.rows.map(row => ({ tid: row.tid, pid: row.pid, states: row.states,
 		name: row.name, sum: row.sum, spans: [...row.spans.value].reduce((a, b) => a + b, 0),
-		byState: [...row.spans.value].reduce((sums, v, i) => (sums[row.spans.head[i] & 15] += v, sums), Array(14).fill(0)),
+		byState: [...row.spans.value].reduce((sums, v, i) => (sums[row.spans.head[i] & 15] += v, sums), Array(row.states.length).fill(0)),
 		samples: [...row.spans.samples].reduce((a, b) => a + b, 0) })));
 	check(rows.length === states.rows.length, `${what}: as many rows as threads`);
+	const colors = await page.evaluate(words => words.map(word => getComputedStyle(document.documentElement).getPropertyValue(`--state-${word}`)), STATES);
+	check(colors.every(c => c) && new Set(colors).size === STATES.length, `${what}: each state has a colour of its own`);
 	for (const row of rows) {
 		const want = states.rows.find(r => r.tid === row.tid && r.pid === row.pid);
 		check(want && STATES.every((s, i) => want.states[s] === row.states[i]), `${what}: states of ${row.tid}`);
@@ -259,7 +261,7 @@ await withPage(timeline, {}, async page => {
 
 	// legend
 	const totals = report('--states', recording).rows.reduce((sum, row) => sum + row.states.gvl, 0);
-	check(await page.evaluate(() => timeline.about.all.states[3]) === totals, 'timeline: the legend has the sum of all');
+	check(await page.evaluate(i => timeline.about.all.states[i], STATES.indexOf('gvl')) === totals, 'timeline: the legend has the sum of all');
 	const pixel = () => page.evaluate(() => [...timeline.rows[0].canvas.getContext('2d').getImageData(0, 0, 600, 18).data].filter((v, i) => i % 4 === 3 && v).length);
 	const full = await pixel();
 	await page.locator('.legend button').nth(0).click();

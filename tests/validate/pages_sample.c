@@ -42,8 +42,8 @@ static const char *const method_names[] = {
 };
 
 static const enum frame_reason waits[] = {
-	REASON_WAIT_GVL,     REASON_WAIT_LOCK,	REASON_WAIT_DISK,
-	REASON_WAIT_NETWORK, REASON_WAIT_TIMER, REASON_WAIT_CPU,
+	REASON_WAIT_GVL,   REASON_WAIT_LOCK, REASON_WAIT_DISK,	    REASON_WAIT_NETWORK,
+	REASON_WAIT_TIMER, REASON_WAIT_CPU,  REASON_WAIT_THROTTLED,
 };
 
 struct sample_writer {
