@@ -212,16 +212,15 @@ static void say_why_ended(const struct run *run, const struct collector_status *
 {
 	const struct num_text samples = num_of(run->totals.samples, "sample", "samples");
 	const struct num_text took = num_duration(run->end_ns - run->start_ns);
+	const struct num_text used = num_duration(run->totals.cpu_kernel_ns);
 
 	if (run->early.code) {
 		cmd_warn(run->ctx, "ended after %s: %s; saved %s", took.s, run->early.msg,
 			 samples.s);
 		cmd_hint(run->ctx, &run->early);
 	} else if (!run->totals.samples) {
-		cmd_warn(run->ctx, "no samples: the processes used %s of CPU time in %s",
-			 run->totals.cpu_kernel_ns ? num_duration(run->totals.cpu_kernel_ns).s
-						   : "nothing",
-			 took.s);
+		cmd_warn(run->ctx, "no samples: the processes used %s CPU time in %s",
+			 run->totals.cpu_kernel_ns ? used.s : "no", took.s);
 	} else if (!st->live && run->opts->pids.n == 1) {
 		cmd_warn(run->ctx, "pid %d exited after %s; saved %s", (int)run->opts->pids.pids[0],
 			 took.s, samples.s);

@@ -41,7 +41,7 @@ static void add_gc(const struct profile_totals *t, struct buf *out)
 
 /*
  * In "A of B (p%)" B is measured and A estimated from samples: p is above 100 % now and then, and
- * that is not hidden.
+ * that is not hidden. Where nothing was sampled B is 0, too, or unknown.
  */
 static void add_cpu(const struct profile_totals *t, const char *between, struct buf *out)
 {
@@ -50,7 +50,7 @@ static void add_cpu(const struct profile_totals *t, const char *between, struct 
 		buf_addf(out, " of %s by the kernel's account (%s)",
 			 num_duration(t->cpu_kernel_ns).s,
 			 num_percent(t->cpu_sampled_ns, t->cpu_kernel_ns).s);
-	else
+	else if (t->cpu_sampled_ns)
 		buf_addstr(out, "; the kernel's account is not in the recording");
 	add_gc(t, out);
 }

@@ -183,7 +183,7 @@ Test(summary, says_when_many_failed_and_what_is_unknown)
 	cr_expect_str_eq(buf_str(&out),
 			 "  samples   100       Ruby 0.0%   no Ruby 200.0%   walk failed 6.0%\n"
 			 "  lost      0         truncated stacks 0   unresolved 0\n"
-			 "  cpu       0 s sampled; the kernel's account is not in the recording\n"
+			 "  cpu       0 s sampled\n"
 			 "  overhead  rbpf 0 s\n"
 			 "  6.0% of the samples have no Ruby stack because the walk failed: "
 			 "'rbpf doctor -p PID' says more\n",
