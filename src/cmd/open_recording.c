@@ -90,14 +90,30 @@ static bool has_samples(const struct profile *p, const struct read_options *opts
 	return p->n_samples || (read_options_of_all_events(opts) && p->totals.samples);
 }
 
+/* What is missing where there are no samples of @event. */
+static const char *what_is_missing(const char *event)
+{
+	if (!strcmp(event, EVENT_CAUSED))
+		return "wait for a GVL or a Mutex that another thread had";
+	if (!strcmp(event, EVENT_WAKEUP))
+		return "wait that somebody ended";
+	return NULL;
+}
+
 /* None of the event that was chosen; what waits all the time has hardly any of CPU time. */
 static void no_samples(const struct recording *rec, struct err *err)
 {
 	const struct profile_event *event = profile_event(&rec->profile);
 	const char *unclosed = rec->report.complete ? "" : " and was not closed properly";
+	const char *missing = what_is_missing(event->name);
 
 	if (rec->profile.meta.n_events < 2) {
 		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples%s", recording_name(rec),
+			unclosed);
+		return;
+	}
+	if (missing) {
+		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no %s%s", recording_name(rec), missing,
 			unclosed);
 		return;
 	}

@@ -268,6 +268,9 @@ class StatesTest < LiveTest
     assert_equal Recording::NO_SAMPLES, said.code, said.err
     assert_match(/ holds no samples of event 'cpu'\n  hint: '--event wall' takes the waits, too; /, said.err)
     assert_operator total_of(recording.rows('--event', 'wall'), 'Kernel#sleep'), :>, SECONDS * 0.9e9
+    blocker = Rbpf.run('report', '--blocker', '-i', recording.file)
+    assert_equal Recording::NO_SAMPLES, blocker.code
+    assert_match(/ holds no wait for a GVL or a Mutex that another thread had$/, blocker.err)
   end
 
   # By itself: nothing else gets the CPU that it is on.
