@@ -201,10 +201,14 @@ static int nothing_recorded(const struct run *run, const struct collector_status
 	if (run->opts->command && !st->rubies)
 		return 0; /* told by check_outcome() */
 	if (run->opts->pids.n == 1)
-		return err_set(err, -ESRCH, ERR_TARGET, "pid %d exited before the first sample",
-			       (int)run->opts->pids.pids[0]);
-	return err_set(err, -ESRCH, ERR_TARGET, "%s exited before the first sample",
-		       run->opts->command ? run->opts->command[0] : "all processes");
+		err_set(err, -ESRCH, ERR_TARGET, "pid %d exited before the first sample",
+			(int)run->opts->pids.pids[0]);
+	else
+		err_set(err, -ESRCH, ERR_TARGET, "%s exited before the first sample",
+			run->opts->command ? run->opts->command[0] : "all processes");
+	err_hint(err, "samples are of CPU time: -F 999 takes ten times as many as -F 99, and "
+		      "'--mode states' records waits, too");
+	return -ESRCH;
 }
 
 /* Why it ended, if nobody asked for that. */

@@ -53,6 +53,15 @@ class AttachTest < LiveTest
     assert_operator recording.row('Short#last')['total_ns'], :>, 0.15e9
   end
 
+  def test_a_target_that_ends_without_a_sample
+    target = start_command(ruby.command('-e', '$stdout.sync = true; puts %q({"waiting": true}); sleep'))
+    rbpf = attach([target], '-F', 1)
+    target.kill
+    result = rbpf.wait
+    assert_equal 3, result.code, result.err
+    assert_match(/^rbpf: error: pid #{target.pid} exited before the first sample\n  hint: .*--mode states/, result.err)
+  end
+
   def test_a_target_that_is_killed_while_recorded
     target = start('heartbeat.rb')
     rbpf = attach([target], '-F', 999)
