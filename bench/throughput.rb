@@ -2,7 +2,7 @@
 # frozen_string_literal: true
 
 # What recording costs a server that has as much to do as it can: tests/programs/rails, Rails on Puma, asked as fast as it
-# answers, for some seconds without rbpf and with it, in turns.
+# answers, for some seconds without rbpf and with it, in turns: when a recording has just begun and names are read, and later.
 #
 #   ruby bench/throughput.rb [TURNS]
 #
@@ -16,7 +16,15 @@ require_relative 'recording_cost'
 require_relative '../tests/programs/rails/shop'
 
 class Throughput
-  VARIANTS = { 'cpu, 99 Hz' => [], 'states' => %w[--mode states], 'states, --waker' => %w[--mode states --waker] }.freeze
+  LATER = 20 # s after a recording has begun
+  VARIANTS = {
+    'cpu, 99 Hz' => [RecordingCost::SETTLED],
+    'states' => [RecordingCost::SETTLED, '--mode', 'states'],
+    'states, --waker' => [RecordingCost::SETTLED, '--mode', 'states', '--waker'],
+    'cpu, later' => [LATER],
+    'states, later' => [LATER, '--mode', 'states'],
+    '--waker, later' => [LATER, '--mode', 'states', '--waker']
+  }.freeze
   TURNS = 10
   SECONDS = 2
   ENDLESS = 1 << 30
@@ -33,8 +41,8 @@ class Throughput
       figures = Hash.new { |hash, key| hash[key] = [] }
       before = measure
       turns.times do |i|
-        VARIANTS.to_a.rotate(i).each do |name, options|
-          with = recorded(options) { measure }
+        VARIANTS.to_a.rotate(i).each do |name, (settled, *options)|
+          with = recorded(settled, options) { measure }
           after = measure
           figures[name] << compare(with, [before, after])
           before = after
@@ -64,11 +72,10 @@ class Throughput
     { rate: answered / (RecordingCost.now - from), cpu: (RecordingCost.cpu_ns(@workers) - cpu) / answered }
   end
 
-  def recorded(options)
+  def recorded(settled, options)
     file = File.join(@dir, 'throughput.data')
     rbpf = RecordingCost.new(@rbpf, @dir).start(file, @workers, 99, options)
-    # Until it knows the stacks.
-    Shop::Load.new(@shop.port, ENDLESS, ENDLESS, RecordingCost::SETTLED).run
+    Shop::Load.new(@shop.port, ENDLESS, ENDLESS, settled).run
     yield
   ensure
     Process.kill(:INT, rbpf)
