@@ -72,10 +72,10 @@ void bpf_engine_set_log(void (*log)(const char *line))
  */
 static int begin_waits(struct bpf_engine *s, struct err *err)
 {
-	int r = engine_open_waits(&s->engine, UINT64_MAX, err);
+	int r = engine_open_waits(&s->engine, 0, UINT64_MAX, err);
 
 	/* And at once again, so that user space can still walk those stacks. */
-	return r ? r : engine_open_waits(&s->engine, 0, err);
+	return r ? r : engine_open_waits(&s->engine, 0, 0, err);
 }
 
 static int attach_waits(struct bpf_engine *s, struct err *err)
@@ -358,7 +358,7 @@ static int iterate(struct bpf_engine *s, const struct bpf_link *link, pid_t tgid
 	return 0;
 }
 
-static int open_waits(struct engine *e, uint64_t least_ns, struct err *err)
+static int open_waits(struct engine *e, pid_t tgid, uint64_t least_ns, struct err *err)
 {
 	struct bpf_engine *s = of(e);
 	struct buf out _cleanup_buf_ = BUF_INIT;
@@ -366,7 +366,7 @@ static int open_waits(struct engine *e, uint64_t least_ns, struct err *err)
 	if (!s->skel->links.open_waits)
 		return 0;
 	s->skel->bss->open_wait_ns = least_ns;
-	return iterate(s, s->skel->links.open_waits, 0, &out, err);
+	return iterate(s, s->skel->links.open_waits, tgid, &out, err);
 }
 
 static int read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
@@ -423,7 +423,7 @@ static void stop(struct engine *e)
 	struct err err = { 0 };
 
 	clock_events_stop(&of(e)->clocks);
-	open_waits(e, 0, &err);
+	open_waits(e, 0, 0, &err);
 	bpf_object_detach_waits(of(e)->skel);
 }
 

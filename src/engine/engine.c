@@ -58,9 +58,9 @@ void engine_copy_names(struct engine *e, pid_t tgid, uint64_t until_ns)
 		e->ops->copy_names(e, tgid, until_ns);
 }
 
-int engine_open_waits(struct engine *e, uint64_t least_ns, struct err *err)
+int engine_open_waits(struct engine *e, pid_t tgid, uint64_t least_ns, struct err *err)
 {
-	return e->ops->open_waits ? e->ops->open_waits(e, least_ns, err) : 0;
+	return e->ops->open_waits ? e->ops->open_waits(e, tgid, least_ns, err) : 0;
 }
 
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret)

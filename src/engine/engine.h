@@ -83,7 +83,7 @@ struct engine_ops {
 	void (*forget_stacks)(struct engine *e);
 	void (*forget_stack)(struct engine *e, uint64_t stack);
 	void (*copy_names)(struct engine *e, pid_t tgid, uint64_t until_ns);
-	int (*open_waits)(struct engine *e, uint64_t least_ns, struct err *err);
+	int (*open_waits)(struct engine *e, pid_t tgid, uint64_t least_ns, struct err *err);
 	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
 	void (*set_request)(struct engine *e, pid_t tgid, uint64_t iseq,
 			    const struct rbpf_request_rule *rule);
@@ -147,11 +147,11 @@ void engine_forget_stack(struct engine *e, uint64_t stack);
 void engine_copy_names(struct engine *e, pid_t tgid, uint64_t until_ns);
 
 /*
- * Have the waits that go on for @least_ns already sent, as far as they have come, and those of
- * threads begun that wait since before they were followed. Does nothing without
- * engine_options.waits.
+ * Have the waits of process @tgid (0: of all) that go on for @least_ns already sent, as far as they
+ * have come, and those of threads begun that wait since before they were followed. Does nothing
+ * without engine_options.waits.
  */
-int engine_open_waits(struct engine *e, uint64_t least_ns, struct err *err);
+int engine_open_waits(struct engine *e, pid_t tgid, uint64_t least_ns, struct err *err);
 
 /*
  * What is read of frames of @iseq in process @tgid, to tell which request it serves; NULL: nothing

@@ -299,7 +299,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	c->housekeeping_ns = now;
 	if (!c->waits_asked_for && now - c->open_waits_ns >= OPEN_WAITS) {
 		c->open_waits_ns = now;
-		r = engine_open_waits(c->engine, OPEN_WAIT_NS, err);
+		r = engine_open_waits(c->engine, 0, OPEN_WAIT_NS, err);
 	}
 	if (r)
 		return r;
@@ -358,7 +358,7 @@ int collector_poll(struct collector *c, struct err *err)
 int collector_tell_waits(struct collector *c, struct err *err)
 {
 	c->waits_asked_for = true;
-	return engine_open_waits(c->engine, 0, err);
+	return engine_open_waits(c->engine, 0, 0, err);
 }
 
 uint64_t collector_lives(const struct collector *c)

@@ -87,7 +87,13 @@ static int attach_tasks(struct collector *c, struct tracked_process *p,
 			p->exe = tasks[i].exe;
 	keep_preset(c, p, vm);
 	set_vm(c, p, vm);
-	return p->native ? native_process_read_map(p->native, vm) : 0;
+	/*
+	 * A wait that began before keeps no Ruby stack, and may end before the next time when waits
+	 * that go on are told: it is told now, and its thread walked (waits.c).
+	 */
+	if (p->since_ns)
+		r = engine_open_waits(c->engine, p->pid, 0, err);
+	return !r && p->native ? native_process_read_map(p->native, vm) : r;
 }
 
 int find_ruby(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,

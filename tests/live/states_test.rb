@@ -84,12 +84,13 @@ class StatesTest < LiveTest
     assert_idle_but_for('timer', 0.2)
   end
 
-  # Nothing tells of a Ruby that uses no CPU time: it is found in time all the same.
+  # Nothing tells of a Ruby that uses no CPU time: it is found in time all the same, and so is where it waits.
   def test_waits_of_what_ends_soon
-    command = ruby.command('--disable-gems', '-e', 'sleep(0.5)')
+    command = ruby.command('--disable-gems', '-e', 'def first() sleep(0.5) end; first')
     result = Rbpf.run('record', '-o', path('rbpf.data'), '--mode', 'states', '--as-root', '--', *command)
     assert_equal 0, result.code, result.err
     assert_equal [ruby.version], recording.json['processes'].map { |process| process['ruby'] }.uniq
+    assert_operator total_of(recording.rows('--event', 'wait', '-n', '0'), 'Object#first'), :>, 0.4e9
   end
 
   def test_threads_of_the_vm
