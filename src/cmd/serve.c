@@ -287,7 +287,9 @@ static int sample(struct serving *run, struct err *err)
 {
 	const struct id_holder ids = collector_ids(run->s.collector);
 	struct collector_status st;
-	int r = sampling_poll(&run->s, POLL_MS, run->channel, err);
+	int timeout_ms = POLL_MS;
+	const int fd = serve_snapshots_fd(&run->snapshots, clock_ns(CLOCK_MONOTONIC), &timeout_ms);
+	int r = sampling_poll(&run->s, timeout_ms, fd, err);
 
 	if (r < 0)
 		return r;
@@ -299,14 +301,22 @@ static int sample(struct serving *run, struct err *err)
 	return st.live || run->line->record.all_ruby ? 0 : end_sampling(run, err);
 }
 
+static void await_question(const struct serving *run)
+{
+	int timeout_ms = POLL_MS;
+	struct pollfd fd = { .events = POLLIN };
+
+	fd.fd = serve_snapshots_fd(&run->snapshots, clock_ns(CLOCK_MONOTONIC), &timeout_ms);
+	poll(&fd, 1, timeout_ms);
+}
+
 static int loop(struct serving *run, struct err *err)
 {
-	struct pollfd channel = { .fd = run->channel, .events = POLLIN };
 	int r = 0;
 
 	while (!r && !stop_signals()) {
 		if (run->ended)
-			poll(&channel, 1, POLL_MS);
+			await_question(run);
 		else
 			r = sample(run, err);
 		if (!r && serve_snapshots_poll(&run->snapshots, clock_ns(CLOCK_MONOTONIC)))

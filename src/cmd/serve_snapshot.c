@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,14 @@
 #define SHORT_SAMPLES	50000
 #define SHORT_WINDOW	(16u << 20) /* bytes */
 
+/* Who wrote has been waited for. */
+static void forget_writer(struct serve_snapshots *s)
+{
+	if (s->pidfd >= 0)
+		close(s->pidfd);
+	s->pid = s->pidfd = -1;
+}
+
 void serve_snapshots_deinit(struct serve_snapshots *s)
 {
 	if (s->pid > 0) {
@@ -33,7 +42,8 @@ void serve_snapshots_deinit(struct serve_snapshots *s)
 	}
 	if (s->memfd >= 0)
 		close(s->memfd);
-	s->pid = s->memfd = -1;
+	s->memfd = -1;
+	forget_writer(s);
 }
 
 static void tell(const struct serve_snapshots *s, const struct serve_told *told, const int *fds,
@@ -152,6 +162,8 @@ static void begin_snapshot(struct serve_snapshots *s, const struct serve_ask *as
 	s->pid = s->memfd < 0 ? -1 : fork();
 	if (!s->pid)
 		write_and_exit(s);
+	if (s->pid > 0)
+		s->pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
 	if (s->pid < 0) {
 		refuse_snapshot(s, asked, -errno);
 		if (s->memfd >= 0)
@@ -170,7 +182,7 @@ static void end_snapshot(struct serve_snapshots *s, uint64_t now)
 	pid = s->pid > 0 ? waitpid(s->pid, &status, WNOHANG) : 0;
 	if (pid != s->pid)
 		return;
-	s->pid = -1;
+	forget_writer(s);
 	send_snapshot(s, !status, now);
 }
 
@@ -190,4 +202,18 @@ int serve_snapshots_poll(struct serve_snapshots *s, uint64_t now)
 		return r ? r : -EPROTO;
 	begin_snapshot(s, &asked);
 	return 0;
+}
+
+int serve_snapshots_fd(const struct serve_snapshots *s, uint64_t now, int *timeout_ms)
+{
+	uint64_t left;
+
+	if (s->pid > 0)
+		return s->pidfd;
+	if (now >= s->not_before_ns)
+		return s->channel;
+	left = (s->not_before_ns - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	if (left < (uint64_t)*timeout_ms)
+		*timeout_ms = (int)left;
+	return -1;
 }

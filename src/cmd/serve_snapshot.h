@@ -27,6 +27,7 @@ struct serve_snapshots {
 	uint64_t start_ns, start_realtime_ns; /* when second 0 of the window began */
 	/* The snapshot that is being written: */
 	pid_t pid; /* of who writes it; -1: there is none */
+	int pidfd; /* of the same; -1: none, or it could not be had; owned */
 	int memfd; /* owned; -1: none */
 	struct serve_told told;
 	uint64_t begun_ns;
@@ -37,7 +38,7 @@ struct serve_snapshots {
 
 #define SERVE_SNAPSHOTS_INIT                                                                       \
 	{                                                                                          \
-		.channel = -1, .pid = -1, .memfd = -1                                              \
+		.channel = -1, .pid = -1, .pidfd = -1, .memfd = -1                                 \
 	}
 
 /* End who still writes. */
@@ -51,5 +52,13 @@ void serve_snapshots_tell_seconds(struct serve_snapshots *s, bool ended);
  * CLOCK_MONOTONIC. To be called often. Returns 0, or -errno: the serving process is gone.
  */
 int serve_snapshots_poll(struct serve_snapshots *s, uint64_t now);
+
+/*
+ * The descriptor that becomes readable when serve_snapshots_poll() has something to do; -1: only
+ * time brings that. A question that cannot be answered yet stays in the channel, which is not
+ * waited for meanwhile: it would be readable all the time. *@timeout_ms is lowered to when one may
+ * be. Another one each time, and not the caller's.
+ */
+int serve_snapshots_fd(const struct serve_snapshots *s, uint64_t now, int *timeout_ms);
 
 #endif

@@ -237,6 +237,51 @@ Test(serve_snapshot, a_long_one_is_written_by_a_fork, .init = setup, .fini = tea
 	expect_snapshot(0, 1, 1);
 }
 
+static bool is_ready(uint64_t now)
+{
+	int timeout_ms = 1000;
+	struct pollfd fd = { .events = POLLIN };
+
+	fd.fd = serve_snapshots_fd(&f.s, now, &timeout_ms);
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* Who waits for what is ready does not turn round and round until the next one may be begun. */
+Test(serve_snapshot, a_question_that_has_to_wait, .init = setup, .fini = teardown)
+{
+	int timeout_ms = 1000;
+
+	ask(0, SECONDS);
+	cr_expect(is_ready(f.s.not_before_ns));
+	f.s.not_before_ns = START;
+	cr_expect_not(is_ready(START - 1));
+	cr_expect_eq(serve_snapshots_fd(&f.s, START - 70 * NSEC_PER_MSEC + 1, &timeout_ms), -1);
+	cr_expect_eq(timeout_ms, 70);
+	timeout_ms = 50;
+	serve_snapshots_fd(&f.s, START - 70 * NSEC_PER_MSEC, &timeout_ms);
+	cr_expect_eq(timeout_ms, 50);
+	cr_expect(is_ready(START));
+}
+
+Test(serve_snapshot, a_question_while_another_is_answered, .init = setup, .fini = teardown)
+{
+	siginfo_t info;
+
+	add_samples(SECONDS, 60000);
+	window_advance(f.s.window, START + (SECONDS + 1) * NSEC_PER_SEC);
+	ask(0, SECONDS + 1);
+	ask(0, SECONDS + 1);
+	cr_assert_eq(serve_snapshots_poll(&f.s, f.s.not_before_ns), 0);
+	cr_assert_gt(f.s.pid, 0);
+	cr_assert_eq(kill(f.s.pid, SIGSTOP), 0);
+	cr_assert_eq(waitid(P_PID, (id_t)f.s.pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+	if (info.si_code == CLD_STOPPED)
+		cr_expect_not(is_ready(f.s.not_before_ns));
+	cr_assert_eq(kill(f.s.pid, SIGKILL), 0);
+	cr_assert_eq(waitid(P_PID, (id_t)f.s.pid, &info, WEXITED | WNOWAIT), 0);
+	cr_expect(is_ready(f.s.not_before_ns), "it has ended");
+}
+
 Test(serve_snapshot, one_that_takes_too_long, .init = setup, .fini = teardown)
 {
 	struct serve_told told;
