@@ -23,21 +23,35 @@ static rlim_t kernel_limit(void)
 	return limit < FDS_MAX ? limit : FDS_MAX;
 }
 
-void fds_raise_limit(void)
+static struct rlimit before; /* of fds_raise_limit(); rlim_max 0: it has not been called */
+
+static void raise_limit(struct rlimit lim)
 {
-	rlim_t most = kernel_limit();
+	const rlim_t most = kernel_limit();
+	const struct rlimit more = { .rlim_cur = most, .rlim_max = most };
+
+	if (lim.rlim_max < most && !setrlimit(RLIMIT_NOFILE, &more))
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
+size_t fds_raise_limit(void)
+{
 	struct rlimit lim;
 
 	if (getrlimit(RLIMIT_NOFILE, &lim))
-		return;
-	if (lim.rlim_max < most) {
-		struct rlimit more = { .rlim_cur = most, .rlim_max = most };
+		return FDS_MAX;
+	if (!before.rlim_max)
+		before = lim;
+	raise_limit(lim);
+	return getrlimit(RLIMIT_NOFILE, &lim) ? FDS_MAX : lim.rlim_cur;
+}
 
-		if (!setrlimit(RLIMIT_NOFILE, &more))
-			return;
-	}
-	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
+void fds_restore_limit(void)
+{
+	if (before.rlim_max)
+		setrlimit(RLIMIT_NOFILE, &before);
 }
 
 bool fds_may_keep(int fd)

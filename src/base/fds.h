@@ -12,12 +12,16 @@
 
 #define FDS_MAX	    (1u << 20) /* descriptors that are asked for; the default of fs.nr_open */
 #define FDS_RESERVE 64	       /* of them, for files that are open for a short time only */
+#define FDS_LEAST   256	       /* without so many BPF programs and their maps leave too few */
 
 /*
  * Raise the limit to what the kernel allows: to the hard limit, and that to fs.nr_open for who may.
- * Programs started later inherit it.
+ * Returns what it is then. Programs started later inherit it.
  */
-void fds_raise_limit(void);
+size_t fds_raise_limit(void);
+
+/* In a child that becomes another program: the limits from before fds_raise_limit(). */
+void fds_restore_limit(void);
 
 /* Whether @fd is below the reserve, so that it may stay open for long. */
 bool fds_may_keep(int fd);

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/fds.h"
 #include "base/oom.h"
 #include "base/pace.h"
 #include "base/stop.h"
@@ -117,12 +116,10 @@ static int add_targets(struct sampling *s, struct err *err)
 
 	if (s->opts->command) {
 		r = prepare_child(s, err);
-		fds_raise_limit(); /* not before: the command inherits the limit */
 		if (!r)
 			r = collector_add(s->collector, s->child.pid, false, err);
 		return r;
 	}
-	fds_raise_limit();
 	if (s->opts->all_ruby)
 		return collector_scan(s->collector, err);
 	for (i = 0; i < s->opts->pids.n && !r; i++)

@@ -552,6 +552,9 @@ int bpf_engine_trial(struct err *err)
 	if (!r)
 		r = engine_add_thread(e, getpid(), err);
 	r = r > 0 ? 0 : r;
+	/* It leaves it to its caller to say what it may go on without. */
+	if (r && !err->code)
+		err_set(err, r, ERR_ENV, "cannot attach to a clock: %s", strerror(-r));
 	if (!r)
 		engine_set_clocked(e, getpid(), clock_ns(CLOCK_MONOTONIC));
 	until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + 50 * NSEC_PER_MSEC;

@@ -14,9 +14,18 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/fds.h"
 #include "base/io.h"
 
-enum { ROW_KERNEL, ROW_PRIVILEGE, ROW_BTF, ROW_LOCKDOWN, ROW_PID_NAMESPACE };
+enum {
+	ROW_KERNEL,
+	ROW_USER_NAMESPACE,
+	ROW_PRIVILEGE,
+	ROW_BTF,
+	ROW_LOCKDOWN,
+	ROW_PID_NAMESPACE,
+	ROW_OPEN_FILES
+};
 
 static const char BTF_PATH[] = "/sys/kernel/btf/vmlinux";
 
@@ -111,16 +120,42 @@ static void probe_lockdown(struct environment_row *row)
 	snprintf(row->detail, sizeof(row->detail), "off, or in a mode that does not block rbpf");
 }
 
+/*
+ * Whether the namespace /proc/self/ns/@name is @initial: those that are there at boot have fixed
+ * inodes (linux/proc_ns.h). Also if that cannot be read.
+ */
+static bool in_initial_namespace(const char *name, const char *initial)
+{
+	char path[64], link[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	n = readlink(path, link, sizeof(link) - 1);
+	link[n > 0 ? n : 0] = '\0';
+	return n <= 0 || !strcmp(link, initial);
+}
+
+static void probe_user_namespace(struct environment_row *row)
+{
+	row->name = "user namespace";
+	row->needed = true;
+	row->ok = in_initial_namespace("user", "user:[4026531837]"); /* PROC_USER_INIT_INO */
+	if (row->ok) {
+		snprintf(row->detail, sizeof(row->detail), "the initial one");
+		return;
+	}
+	snprintf(row->detail, sizeof(row->detail),
+		 "rbpf runs in a user namespace, in which root may load no BPF programs");
+	snprintf(row->hint, sizeof(row->hint),
+		 "run it as root of the host: containers that do not run as root, and those with "
+		 "user namespaces, are recorded from there");
+}
+
 static void probe_pid_namespace(struct environment_row *row)
 {
-	char link[64];
-	ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
-
-	/* PROC_PID_INIT_INO of linux/proc_ns.h: the initial namespace has a fixed inode. */
-	link[n > 0 ? n : 0] = '\0';
 	row->name = "pid namespace";
 	row->needed = true;
-	row->ok = n <= 0 || !strcmp(link, "pid:[4026531836]");
+	row->ok = in_initial_namespace("pid", "pid:[4026531836]"); /* PROC_PID_INIT_INO */
 	if (row->ok) {
 		snprintf(row->detail, sizeof(row->detail), "the initial one");
 		return;
@@ -132,14 +167,33 @@ static void probe_pid_namespace(struct environment_row *row)
 		 "run it on the host, or start the container with --pid=host");
 }
 
+static void probe_open_files(struct environment_row *row)
+{
+	const size_t limit = fds_raise_limit();
+
+	row->name = "open files";
+	row->needed = true;
+	row->ok = limit >= FDS_LEAST;
+	if (row->ok) {
+		snprintf(row->detail, sizeof(row->detail), "%zu at a time", limit);
+		return;
+	}
+	snprintf(row->detail, sizeof(row->detail),
+		 "rbpf may have %zu files open at a time, and needs %d at least", limit, FDS_LEAST);
+	snprintf(row->hint, sizeof(row->hint),
+		 "raise the hard limit: 'ulimit -n', or LimitNOFILE= of a systemd unit");
+}
+
 size_t environment_probe(struct environment_row *rows)
 {
 	memset(rows, 0, ENVIRONMENT_ROWS * sizeof(*rows));
 	probe_kernel(&rows[ROW_KERNEL]);
+	probe_user_namespace(&rows[ROW_USER_NAMESPACE]);
 	probe_privilege(&rows[ROW_PRIVILEGE]);
 	probe_btf(&rows[ROW_BTF]);
 	probe_lockdown(&rows[ROW_LOCKDOWN]);
 	probe_pid_namespace(&rows[ROW_PID_NAMESPACE]);
+	probe_open_files(&rows[ROW_OPEN_FILES]);
 	return ENVIRONMENT_ROWS;
 }
 

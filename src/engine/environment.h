@@ -20,11 +20,12 @@ struct environment_row {
 	bool needed; /* recording cannot work without it */
 };
 
-#define ENVIRONMENT_ROWS 5
+#define ENVIRONMENT_ROWS 7
 
 /*
- * Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, privilege, BTF, lockdown,
- * pid namespace.
+ * Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, user namespace,
+ * privilege, BTF, lockdown, pid namespace, open files, of which the limit is raised as far as that
+ * is allowed (base/fds.h).
  */
 size_t environment_probe(struct environment_row *rows);
 

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/fds.h"
 #include "base/io.h"
 
 /* Become the user who ran sudo. Only in the child. Returns 0 or -errno. */
@@ -45,6 +46,7 @@ _Noreturn static void run_child(char *const *argv, bool as_root, int go_fd, int 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	fds_restore_limit();
 	r = as_root ? 0 : become_invoker();
 	if (!r) {
 		if (read(go_fd, &go, 1) != 1)

@@ -52,6 +52,35 @@ class DoctorTest < LiveTest
     assert_match(/ms once the binary is known\z/, details['attach'])
   end
 
+  FEW_FILES = %w[--bounding-set=-sys_resource --inh-caps=-sys_resource prlimit].freeze
+
+  # The hard limit is asked for before anything is opened; what rbpf runs has the limit that it was given.
+  def test_a_low_limit_of_open_files_is_raised
+    hard = Process.getrlimit(:NOFILE).last
+    result = Rbpf.run('record', '-o', path('few.data'), '--', 'sh', '-c', 'ulimit -n; sleep 0.1', rlimit_nofile: [24, hard])
+    assert_equal "24\n", result.out, result.err
+    assert_equal 0, Rbpf.run('dump', '-p', @target.pid, rlimit_nofile: [24, hard]).code
+  end
+
+  def test_too_few_open_files
+    result = Rbpf.run(*FEW_FILES, '--nofile=64', Live::RBPF, 'record', '-p', @target.pid, '-o', path('few.data'),
+                      binary: 'setpriv')
+    assert_equal 4, result.code, result.err
+    assert_match(/\Arbpf: error: rbpf may have 64 files open at a time, .*\n  hint: .*ulimit -n.*\n\z/, result.err)
+    result = Rbpf.run(*FEW_FILES, '--nofile=64', Live::RBPF, 'doctor', binary: 'setpriv')
+    assert_equal 4, result.code
+    assert_match(/^open files .* FAIL$/, result.out)
+    assert_match(/^bpf +[a-z].* FAIL$/, result.out, 'it says why')
+  end
+
+  # Its root has all capabilities, but not over the kernel.
+  def test_a_user_namespace
+    result = Rbpf.run('--user', '--map-root-user', Live::RBPF, 'record', '-p', @target.pid, binary: 'unshare')
+    skip result.err if result.err.start_with?('unshare:')
+    assert_equal 4, result.code, result.err
+    assert_match(/\Arbpf: error: rbpf runs in a user namespace.*\n  hint: .*\n\z/, result.err)
+  end
+
   def test_doctor_counts_collections
     target = start_command(ruby.command('-e', <<~RUBY))
       5.times { GC.start }

@@ -47,9 +47,13 @@ Test(fds, raised_to_what_is_allowed)
 	rlim_t hard = limit().rlim_max;
 
 	set_soft(200);
-	fds_raise_limit();
+	cr_expect_eq(fds_raise_limit(), limit().rlim_cur);
 	cr_expect_geq(limit().rlim_cur, hard < FDS_MAX ? hard : FDS_MAX);
 	cr_expect_eq(limit().rlim_cur, limit().rlim_max);
+	fds_raise_limit();
+	fds_restore_limit();
+	cr_expect_eq(limit().rlim_cur, 200);
+	cr_expect_eq(limit().rlim_max, hard);
 }
 
 /* With too many files open a process is told by its pid and start time alone. */
