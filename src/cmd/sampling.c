@@ -27,7 +27,11 @@
 #include "profile/profile.h"
 #include "ruby/layout.h"
 #include "sample/collector.h"
+#include "target/process.h"
 #include "target/remote.h"
+
+#define YOUNG_NS       (2 * NSEC_PER_SEC)
+#define YOUNG_PAUSE_NS (50 * NSEC_PER_MSEC)
 
 static void warn(void *arg, const char *message)
 {
@@ -109,6 +113,31 @@ static int prepare_child(struct sampling *s, struct err *err)
 	return r;
 }
 
+/*
+ * Whether it began so recently that it may not have executed a Ruby yet, or that the dynamic linker
+ * still loads one: on a busy machine that takes longer than rbpf takes to begin.
+ */
+static bool is_young(pid_t pid)
+{
+	struct process_times times;
+
+	return !process_times(pid, &times) && times.age_ns < YOUNG_NS;
+}
+
+static int add_pid(struct sampling *s, pid_t pid, struct err *err)
+{
+	int r;
+
+	for (;;) {
+		r = s->opts->children ? collector_add_family(s->collector, pid, err)
+				      : collector_add(s->collector, pid, true, err);
+		if (r != -ENOENT || !is_young(pid) || stop_signals())
+			return r;
+		*err = (struct err) { 0 };
+		nanosleep(&(struct timespec) { .tv_nsec = YOUNG_PAUSE_NS }, NULL);
+	}
+}
+
 static int add_targets(struct sampling *s, struct err *err)
 {
 	size_t i;
@@ -123,9 +152,7 @@ static int add_targets(struct sampling *s, struct err *err)
 	if (s->opts->all_ruby)
 		return collector_scan(s->collector, err);
 	for (i = 0; i < s->opts->pids.n && !r; i++)
-		r = s->opts->children
-			    ? collector_add_family(s->collector, s->opts->pids.pids[i], err)
-			    : collector_add(s->collector, s->opts->pids.pids[i], true, err);
+		r = add_pid(s, s->opts->pids.pids[i], err);
 	return r;
 }
 

@@ -32,6 +32,16 @@ class AttachTest < LiveTest
     end
   end
 
+  # rbpf often looks at what was started just before it when that is still a shell, or when its libraries are not loaded.
+  def test_a_ruby_that_has_only_just_been_started
+    script = 'sleep 1; exec "$@"'
+    spin = 'finish = Process.clock_gettime(1) + 2; nil while Process.clock_gettime(1) < finish'
+    target = start_command(['sh', '-c', script, 'sh', *ruby.command('-e', spin)])
+    result = Rbpf.run('record', '-p', target.pid, '-d', '1s', '-o', path('young.data'))
+    assert_equal 0, result.code, result.err
+    assert_operator Recording.new(path('young.data')).samples.size, :>, 10
+  end
+
   def test_pid_lists_that_are_none
     NO_PIDS.each do |list|
       result = Rbpf.run('record', '-p', list, '-o', path('out'))
