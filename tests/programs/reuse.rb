@@ -6,10 +6,11 @@
 #
 #   ruby reuse.rb SECONDS KEPT {gc|compact|auto} [KIND]
 #
-# KEPT pieces of code are made between two collections: GC.start, GC.compact or GC.start with
-# GC.auto_compact. Each piece has a number and that of its parent, the one that made it and called
-# it, in its name and in that of its file: gen_00007_of_00005. They are of different kinds in turn,
-# or all of KIND, and then all the same but for the numbers.
+# It runs for SECONDS of CPU time, so that a busy machine takes no samples away. KEPT pieces of code
+# are made between two collections: GC.start, GC.compact or GC.start with GC.auto_compact. Each piece
+# has a number and that of its parent, the one that made it and called it, in its name and in that of
+# its file: gen_00007_of_00005. They are of different kinds in turn, or all of KIND, and then all the
+# same but for the numbers.
 #
 # Begins when a line comes on standard input, prints {"ready": true, "lives": [[ID, PARENT, KIND,
 # FROM, TO], ...], "kinds": {KIND: [[LABEL, PATH, LINE], ...]}}, and ends when another line comes.
@@ -44,8 +45,8 @@ class Reuse
       @collector = collector
       @id = 0
       GC.auto_compact = true if collector == 'auto'
-      stop = now + (seconds * 1e9).to_i
-      inside(0, DEPTH) while now < stop
+      stop = used + seconds
+      inside(0, DEPTH) while used < stop
     end
 
     # The stack above this frame belongs to a piece of code that has this number.
@@ -84,6 +85,11 @@ class Reuse
 
     def now
       Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    end
+
+    # CPU time, in s.
+    def used
+      Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
     end
 
     def line_of(id)
