@@ -8,7 +8,7 @@
 # make test       install what the tests need, run all of them
 # make demo       install what is needed, build, record a Ruby program, draw its flame graph
 # make bench      what rbpf costs, as ratios within one run
-# make install    DESTDIR, PREFIX
+# make install    DESTDIR, PREFIX; uninstall, with the same, undoes it
 #
 # CROSS_COMPILE=aarch64-linux-gnu-    build for another machine; rbpf is then left in $(O), of which it
 #                                     needs one of its own: O=build/arm64
@@ -73,7 +73,7 @@ LIB	 := $(O)/librbpf.a
 SKEL	 := $(O)/rbpf.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-live bench-scale bench-views install clean
+.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-live bench-scale bench-views install uninstall clean
 
 all: $(RBPF)
 
@@ -155,6 +155,12 @@ install: $(RBPF)
 	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 man/*.5 $(DESTDIR)$(MANDIR)/man5
+
+# What install installed, and nothing else; its directories stay.
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/rbpf
+	rm -f $(patsubst man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard man/*.1))
+	rm -f $(patsubst man/%,$(DESTDIR)$(MANDIR)/man5/%,$(wildcard man/*.5))
 
 clean:
 	rm -rf $(O) rbpf

@@ -1855,6 +1855,19 @@ if begin "a target that is none: status 3"; then
 	fi
 fi
 
+if begin "make uninstall removes all that make install installs"; then
+	# -o: the program is not made anew
+	if make -s -C "$root" -o "$rbpf" install DESTDIR="$tmp/dest" PREFIX=/usr/local RBPF="$rbpf" > "$out" 2> "$err" &&
+		[ -x "$tmp/dest/usr/local/bin/rbpf" ] &&
+		[ -s "$tmp/dest/usr/local/share/man/man5/rbpf-file.5" ] &&
+		make -s -C "$root" uninstall DESTDIR="$tmp/dest" PREFIX=/usr/local > "$out" 2> "$err" &&
+		[ -z "$(find "$tmp/dest" -type f)" ]; then
+		ok
+	else
+		not_ok "$(find "$tmp/dest" -type f | head -3)"
+	fi
+fi
+
 if [ $((passed + failed + skipped)) = 0 ]; then
 	echo "tests/cli: no test has '$pattern' in its name" >&2
 	exit 1
