@@ -89,11 +89,12 @@ static int attach_tasks(struct collector *c, struct tracked_process *p,
 	set_vm(c, p, vm);
 	/*
 	 * A wait that began before keeps no Ruby stack, and may end before the next time when waits
-	 * that go on are told: it is told now, and its thread walked (waits.c).
+	 * that go on are told: it is told now, and its thread walked (waits.c). If that fails, it
+	 * is told then: the Ruby is found all the same.
 	 */
 	if (p->since_ns)
-		r = engine_open_waits(c->engine, p->pid, 0, err);
-	return !r && p->native ? native_process_read_map(p->native, vm) : r;
+		engine_open_waits(c->engine, p->pid, 0, NULL);
+	return p->native ? native_process_read_map(p->native, vm) : 0;
 }
 
 int find_ruby(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
