@@ -121,29 +121,30 @@ static void probe_lockdown(struct environment_row *row)
 }
 
 /*
- * Whether the namespace /proc/self/ns/@name is @initial: those that are there at boot have fixed
- * inodes (linux/proc_ns.h). Also if that cannot be read.
+ * Whether rbpf is in the namespace of @type that is there at boot, whose inode is always @inode
+ * (linux/proc_ns.h). So it counts, too, where that cannot be read.
  */
-static bool in_initial_namespace(const char *name, const char *initial)
+static void probe_namespace(struct environment_row *row, const char *type, unsigned int inode)
 {
-	char path[64], link[64];
+	char path[64], link[64], initial[64];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", type);
+	snprintf(initial, sizeof(initial), "%s:[%u]", type, inode);
 	n = readlink(path, link, sizeof(link) - 1);
 	link[n > 0 ? n : 0] = '\0';
-	return n <= 0 || !strcmp(link, initial);
+	row->needed = true;
+	row->ok = n <= 0 || !strcmp(link, initial);
+	if (row->ok)
+		snprintf(row->detail, sizeof(row->detail), "the initial one");
 }
 
 static void probe_user_namespace(struct environment_row *row)
 {
 	row->name = "user namespace";
-	row->needed = true;
-	row->ok = in_initial_namespace("user", "user:[4026531837]"); /* PROC_USER_INIT_INO */
-	if (row->ok) {
-		snprintf(row->detail, sizeof(row->detail), "the initial one");
+	probe_namespace(row, "user", 4026531837u); /* PROC_USER_INIT_INO */
+	if (row->ok)
 		return;
-	}
 	snprintf(row->detail, sizeof(row->detail),
 		 "rbpf runs in a user namespace, in which root may load no BPF programs");
 	snprintf(row->hint, sizeof(row->hint),
@@ -154,12 +155,9 @@ static void probe_user_namespace(struct environment_row *row)
 static void probe_pid_namespace(struct environment_row *row)
 {
 	row->name = "pid namespace";
-	row->needed = true;
-	row->ok = in_initial_namespace("pid", "pid:[4026531836]"); /* PROC_PID_INIT_INO */
-	if (row->ok) {
-		snprintf(row->detail, sizeof(row->detail), "the initial one");
+	probe_namespace(row, "pid", 4026531836u); /* PROC_PID_INIT_INO */
+	if (row->ok)
 		return;
-	}
 	snprintf(row->detail, sizeof(row->detail),
 		 "rbpf runs in the pid namespace of a container, where processes have other pids "
 		 "than those that BPF programs see");
