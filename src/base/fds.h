@@ -12,7 +12,13 @@
 
 #define FDS_MAX	    (1u << 20) /* descriptors that are asked for; the default of fs.nr_open */
 #define FDS_RESERVE 64	       /* of them, for files that are open for a short time only */
-#define FDS_LEAST   256	       /* without so many BPF programs and their maps leave too few */
+#define FDS_LEAST   60	       /* for BPF programs, their maps, and one small recording */
+#define FDS_CPU	    2	       /* for each CPU: its clock and the ring of its mappings */
+
+/* What the user can do when they are too few. */
+#define FDS_HINT                                                                                   \
+	"raise the hard limit of open files: 'ulimit -n', or LimitNOFILE= of a systemd "           \
+	"unit"
 
 /*
  * Raise the limit to what the kernel allows: to the hard limit, and that to fs.nr_open for who may.

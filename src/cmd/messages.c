@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cmd/messages.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/fds.h"
 #include "base/io.h"
 #include "base/number.h"
 #include "base/utf8.h"
@@ -57,6 +59,8 @@ static void add_hint(const struct err *err, struct buf *lines)
 {
 	if (err->hint[0])
 		buf_addf(lines, "  hint: %s\n", err->hint);
+	else if (err->code == -EMFILE)
+		buf_addstr(lines, "  hint: " FDS_HINT "\n");
 }
 
 int cmd_fail(const struct cmd_context *ctx, int code, const struct err *err)

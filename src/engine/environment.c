@@ -167,19 +167,20 @@ static void probe_pid_namespace(struct environment_row *row)
 
 static void probe_open_files(struct environment_row *row)
 {
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	const size_t least = FDS_LEAST + FDS_CPU * (cpus > 0 ? (size_t)cpus : 1);
 	const size_t limit = fds_raise_limit();
 
 	row->name = "open files";
 	row->needed = true;
-	row->ok = limit >= FDS_LEAST;
+	row->ok = limit >= least;
 	if (row->ok) {
 		snprintf(row->detail, sizeof(row->detail), "%zu at a time", limit);
 		return;
 	}
 	snprintf(row->detail, sizeof(row->detail),
-		 "rbpf may have %zu files open at a time, and needs %d at least", limit, FDS_LEAST);
-	snprintf(row->hint, sizeof(row->hint),
-		 "raise the hard limit: 'ulimit -n', or LimitNOFILE= of a systemd unit");
+		 "rbpf may have %zu files open at a time, and needs %zu at least", limit, least);
+	snprintf(row->hint, sizeof(row->hint), FDS_HINT);
 }
 
 size_t environment_probe(struct environment_row *rows)

@@ -43,6 +43,12 @@ module Rbpf
     running.wait(seconds)
   end
 
+  # Runs rbpf, which may have so many files open at a time, and cannot raise that.
+  def run_with_files(files, *arguments)
+    run('--bounding-set=-sys_resource', '--inh-caps=-sys_resource', 'prlimit', "--nofile=#{files}", Live::RBPF,
+        *arguments, binary: 'setpriv')
+  end
+
   # Runs rbpf, which has to succeed, and returns what it printed.
   def read(*arguments, **options)
     result = run(*arguments, **options)
