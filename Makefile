@@ -19,6 +19,9 @@ O	:= build
 PREFIX	?= /usr/local
 BINDIR	?= $(PREFIX)/bin
 MANDIR	?= $(PREFIX)/share/man
+BASHDIR	?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR	?= $(PREFIX)/share/zsh/site-functions
+FISHDIR	?= $(PREFIX)/share/fish/vendor_completions.d
 
 CC		?= cc
 CLANG		?= clang
@@ -155,10 +158,17 @@ install: $(RBPF)
 	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 man/*.5 $(DESTDIR)$(MANDIR)/man5
+ifeq ($(CROSS_COMPILE),)
+	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
+	$(abspath $(RBPF)) completion bash > $(DESTDIR)$(BASHDIR)/rbpf
+	$(abspath $(RBPF)) completion zsh > $(DESTDIR)$(ZSHDIR)/_rbpf
+	$(abspath $(RBPF)) completion fish > $(DESTDIR)$(FISHDIR)/rbpf.fish
+endif
 
 # What install installed, and nothing else; its directories stay.
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/rbpf
+	rm -f $(DESTDIR)$(BASHDIR)/rbpf $(DESTDIR)$(ZSHDIR)/_rbpf $(DESTDIR)$(FISHDIR)/rbpf.fish
 	rm -f $(patsubst man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard man/*.1))
 	rm -f $(patsubst man/%,$(DESTDIR)$(MANDIR)/man5/%,$(wildcard man/*.5))
 

@@ -1860,6 +1860,9 @@ if begin "make uninstall removes all that make install installs"; then
 	if make -s -C "$root" -o "$rbpf" install DESTDIR="$tmp/dest" PREFIX=/usr/local RBPF="$rbpf" > "$out" 2> "$err" &&
 		[ -x "$tmp/dest/usr/local/bin/rbpf" ] &&
 		[ -s "$tmp/dest/usr/local/share/man/man5/rbpf-file.5" ] &&
+		[ "$(find "$tmp/dest/usr/local/share" -path '*/man' -prune -o -type f -print | wc -l)" = 3 ] &&
+		bash -c '. "$1" && complete -p rbpf' bash \
+			"$tmp/dest/usr/local/share/bash-completion/completions/rbpf" > "$out" 2> "$err" &&
 		make -s -C "$root" uninstall DESTDIR="$tmp/dest" PREFIX=/usr/local > "$out" 2> "$err" &&
 		[ -z "$(find "$tmp/dest" -type f)" ]; then
 		ok
