@@ -47,80 +47,8 @@
 #define RBPF_RUBY_WALK_BPF_H
 
 #include "request_frame.bpf.h"
-#include "walk_state.bpf.h"
-
-/*
- * Copy the values below and up to @ep, as many as there are and fit. Downwards, because older
- * frames' environments lie below; and never above ep, where the stack may never have been touched.
- */
-static __always_inline int window_move(struct walk *w, __u64 ep)
-{
-	__u64 hi = ep + 8, lo = w->stack_lo;
-	__u64 size = hi - lo;
-
-	w->win_hi = 0;
-	if (size > sizeof(w->win)) {
-		lo = hi - sizeof(w->win);
-		size = sizeof(w->win);
-	}
-	if (walk_read(w->win, size, lo))
-		return -1;
-	w->win_lo = lo;
-	w->win_hi = hi;
-	return 0;
-}
-
-/* Whether ep[-2] to ep[0] are in the window. */
-static __always_inline bool window_has(const struct walk *w, __u64 ep)
-{
-	return ep >= w->win_lo + 16 && ep < w->win_hi;
-}
-
-/* Word @i of the environment at @ep, which must be in the window: 0 for ep[0], 1 for ep[-1], … */
-static __always_inline __u64 window_word(const struct walk *w, __u64 ep, __u32 i)
-{
-	return w->win[((ep - w->win_lo) / 8 - i) & (WINDOW_WORDS - 1)];
-}
-
-/*
- * A target could make a walk expensive with many single reads. So their number is limited, and no
- * stack, however deep or hostile, keeps a CPU busy for long. Frames beyond the limit have no class
- * in their name.
- */
-static __always_inline bool read_allowed(struct walk *w)
-{
-	if (w->reads_left) {
-		w->reads_left--;
-		return true;
-	}
-	walk_count(RBPF_CNT_READ_LIMIT);
-	return false;
-}
-
-/*
- * Fetch the environment at @ep into w->env: from the window, which is moved there if ep lies in the
- * VM stack, or by a read of its own if it is in the heap. Returns 0, or -1 if it cannot be read.
- */
-__noinline int walk_env_read(__u32 walk_id, __u64 ep)
-{
-	struct walk *w = walk_state(walk_id);
-
-	if (!w)
-		return -1;
-	if (ep >= w->stack_lo + 16 && ep < w->stack_hi &&
-	    (window_has(w, ep) || !window_move(w, ep))) {
-		w->env.flags = window_word(w, ep, 0);
-		w->env.specval = window_word(w, ep, 1);
-		w->env.me_cref = window_word(w, ep, 2);
-		return 0;
-	}
-	if (!read_allowed(w) || walk_read(&w->env, sizeof(w->env), ep - 16)) {
-		w->env.flags = w->env.specval = w->env.me_cref = 0;
-		walk_count(RBPF_CNT_ENV_FAULT);
-		return -1;
-	}
-	return 0;
-}
+#include "walk_window.bpf.h"
+#include "zjit_frame.bpf.h"
 
 /*
  * Whether an object with these flags is old, and so not freed until the next major collection: what
@@ -251,83 +179,6 @@ static __always_inline void frame_push(struct walk *w, __u64 iseq, __u64 pc, __u
 	w->n_frames++;
 }
 
-/* Whether ZJIT is in use. */
-static __always_inline bool zjit_on(struct walk *w)
-{
-	__u64 entry = 0;
-
-	if (w->zjit_on == ZJIT_UNKNOWN) {
-		w->zjit_on = ZJIT_OFF;
-		if (!walk_read(&entry, sizeof(entry), w->layout.zjit_entry) && entry)
-			w->zjit_on = ZJIT_ON;
-	}
-	return w->zjit_on == ZJIT_ON;
-}
-
-/*
- * Put pc and iseq of a frame of 4.1's ZJIT into w->zjit_frame: a word below where jit_return points
- * stands the address of a JITFrame, whose first words they are (zjit.h). Returns whether it is one.
- */
-__noinline int walk_zjit_frame(__u32 walk_id, __u64 jit_return)
-{
-	struct walk *w = walk_state(walk_id);
-	__u64 frame;
-
-	if (!w || w->layout.flags & RBPF_LAYOUT_ZJIT_BARE || jit_return == ZJIT_RETURN_C_FRAME ||
-	    !zjit_on(w))
-		return 0;
-	w->zjit_frame[0] = w->zjit_frame[1] = 0;
-	if (read_allowed(w) && !walk_read(&frame, sizeof(frame), jit_return - 8) && read_allowed(w))
-		walk_read(w->zjit_frame, sizeof(w->zjit_frame), frame);
-	return 1;
-}
-
-/*
- * Correct cf[0], the innermost frame, if ZJIT has pushed it but not filled it in.
- *
- * ZJIT of 4.0 pushes frames without pc, and nothing marks them: so the pc of every innermost frame
- * counts as one of compiled code, which may be stale.
- *
- * ZJIT of 4.1 makes the frame of a block that it calls the innermost one some instructions before
- * it writes jit_return (gen_invoke_block_iseq_direct(); for methods it waits). Until then
- * jit_return, pc and iseq are those of an earlier frame in that slot. A valid jit_return points to
- * the callee's part of the native stack: below its caller's, and within the stack. If it does not,
- * the frame is removed, and the time is the caller's. (A block that the VM calls for compiled code
- * has jit_return 0 and is complete.)
- */
-__noinline int walk_zjit_innermost(__u32 walk_id, __u64 size)
-{
-	struct walk *w = walk_state(walk_id);
-	__u64 *own, caller, flags;
-	struct ruby_control_frame *cf;
-	__u32 jit;
-
-	if (!w || !w->layout.zjit_entry || w->cfp != w->cf_top)
-		return 0;
-	jit = w->layout.cf_jit_return;
-	if (!jit)
-		return 0;
-	cf = (struct ruby_control_frame *)w->cf;
-	own = (__u64 *)&w->cf[jit & (sizeof(w->cf) - 8)];
-	if (w->layout.flags & RBPF_LAYOUT_ZJIT_BARE) {
-		if (cf->iseq && zjit_on(w))
-			*own = ZJIT_RETURN_C_FRAME;
-		return 0;
-	}
-	if (size < 2ul * w->layout.cf_size)
-		return 0;
-	caller = *(const __u64 *)&w->cf[(w->layout.cf_size + jit) & (sizeof(w->cf) - 8)];
-	if (caller <= ZJIT_RETURN_C_FRAME || !zjit_on(w))
-		return 0;
-	if (*own > ZJIT_RETURN_C_FRAME ? *own < caller && *own - 8 >= w->sp : !w->sp)
-		return 0;
-	if (walk_read(&flags, sizeof(flags), cf->ep) || flags != VM_FRAME_MAGIC_BLOCK)
-		return 0;
-	*own = 0;
-	cf->iseq = 0;
-	return 0;
-}
-
 /*
  * The frame is not shown. If it is the outermost one that an activation of rb_vm_exec() runs
  * (FINISH), the frame that was taken last now is.
@@ -343,10 +194,50 @@ static __always_inline void frame_skip(struct walk *w, __u64 flags)
 	w->hash = rbpf_mix(w->hash, RBPF_PC_FINISH);
 }
 
+/* A frame of code in C: only that of a method is shown, as Ruby does it; no IFUNC, a block in C. */
+static __always_inline void walk_c_frame(struct walk *w, __u64 flags, __u64 me)
+{
+	if ((flags & VM_FRAME_MAGIC_MASK) != VM_FRAME_MAGIC_CFUNC || !me) {
+		frame_skip(w, flags);
+		return;
+	}
+	w->hash = rbpf_mix(w->hash, me);
+	frame_push(w, 0, 0, me);
+}
+
+/*
+ * Take the frame at @cf, which is @off bytes into cf[] and whose environment, with these @flags and
+ * @me_cref, is in the window or in w->env.
+ */
+static __always_inline void walk_ruby_frame(struct walk *w, __u32 walk_id, __u32 off,
+					    const struct ruby_control_frame *cf, __u64 iseq,
+					    __u64 pc, __u64 flags, __u64 me_cref)
+{
+	__u64 parent, me = 0;
+
+	if (flags & VM_ENV_FLAG_LOCAL) {
+		if ((flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_METHOD)
+			me = me_unwrap_near(w, walk_id, me_cref, w->cfp + off);
+	} else if (flags & VM_FRAME_FLAG_BMETHOD) {
+		me = me_cref & ~ME_TAG_MASK;
+	} else {
+		parent = window_has(w, cf->ep) ? window_word(w, cf->ep, 1) : w->env.specval;
+		parent &= ~3ull;
+		if (parent >= w->stack_lo && parent < w->stack_hi) {
+			w->hash = rbpf_mix(rbpf_mix(w->hash, iseq), pc);
+			frame_push(w, iseq, pc, parent | ME_PENDING);
+			return;
+		}
+		me = parent ? walk_me_lookup(walk_id, parent) : 0;
+	}
+	w->hash = rbpf_mix(rbpf_mix(w->hash, iseq ^ me << 1), pc);
+	frame_push(w, iseq, pc, me);
+}
+
 /* One control frame, @off bytes into cf[]; @jit is the offset of jit_return in it, 0 if none. */
 static __always_inline void walk_frame(struct walk *w, __u32 walk_id, __u32 off, __u32 jit)
 {
-	__u64 me, flags, me_cref, parent, pc, iseq, jit_return = 0;
+	__u64 flags, me_cref, pc, iseq, jit_return = 0;
 	const struct ruby_control_frame *cf;
 
 	if (off > sizeof(w->cf) - RUBY_CF_SIZE_MAX)
@@ -360,15 +251,8 @@ static __always_inline void walk_frame(struct walk *w, __u32 walk_id, __u32 off,
 		flags = w->env.flags;
 		me_cref = w->env.me_cref;
 	}
-
 	if (flags & VM_FRAME_FLAG_CFRAME) {
-		/* The other C frames (IFUNC: a block written in C) are not shown by Ruby either. */
-		if ((flags & VM_FRAME_MAGIC_MASK) != VM_FRAME_MAGIC_CFUNC || !me_cref) {
-			frame_skip(w, flags);
-			return;
-		}
-		w->hash = rbpf_mix(w->hash, me_cref);
-		frame_push(w, 0, 0, me_cref);
+		walk_c_frame(w, flags, me_cref);
 		return;
 	}
 	pc = cf->pc;
@@ -393,25 +277,7 @@ static __always_inline void walk_frame(struct walk *w, __u32 walk_id, __u32 off,
 		pc |= RBPF_PC_JIT;
 	if (w->request_wanted && request_may_be(w, iseq))
 		request_note(walk_id, iseq, off);
-
-	me = 0;
-	if (flags & VM_ENV_FLAG_LOCAL) {
-		if ((flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_METHOD)
-			me = me_unwrap_near(w, walk_id, me_cref, w->cfp + off);
-	} else if (flags & VM_FRAME_FLAG_BMETHOD) {
-		me = me_cref & ~ME_TAG_MASK;
-	} else {
-		parent = window_has(w, cf->ep) ? window_word(w, cf->ep, 1) : w->env.specval;
-		parent &= ~3ull;
-		if (parent >= w->stack_lo && parent < w->stack_hi) {
-			w->hash = rbpf_mix(rbpf_mix(w->hash, iseq), pc);
-			frame_push(w, iseq, pc, parent | ME_PENDING);
-			return;
-		}
-		me = parent ? walk_me_lookup(walk_id, parent) : 0;
-	}
-	w->hash = rbpf_mix(rbpf_mix(w->hash, iseq ^ me << 1), pc);
-	frame_push(w, iseq, pc, me);
+	walk_ruby_frame(w, walk_id, off, cf, iseq, pc, flags, me_cref);
 }
 
 /*

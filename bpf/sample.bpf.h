@@ -232,40 +232,15 @@ static __always_inline __u64 stack_seed(const struct walk *w, __u64 epoch, const
 }
 
 /*
- * The Ruby stack of the running thread; the fingerprint is stored in w->sample if there is one, and
- * what the collector does in its flags. Returns enum rbpf_status.
+ * Read what the collector does, of which the seeds are made; and note in the flags of the sample
+ * whether this thread collects.
  */
-static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch)
+static __always_inline void read_collector(struct walk *w, __u64 epoch)
 {
 	struct rbpf_ring_sample *rec = &w->sample;
-	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
 	struct walk_gc *gc = &w->gc;
 	enum gc_whose whose;
-	__u32 flags;
-	__u64 ec;
-	int r;
 
-	if (w->layout.tls.model == RBPF_TLS_NONE)
-		return RBPF_NO_RUBY;
-	flags = current_member(flags, flags);
-	if (flags & PF_EXITING)
-		return RBPF_EXITING;
-	/* It never runs the program, but has the thread pointer of the thread that made it. */
-	if (flags & PF_IO_WORKER)
-		return RBPF_NO_EC;
-	w->max_frames = max_frames;
-	w->sp = in_user_mode(w) && !in_vm_text(w) ? w->native.regs.sp : 0;
-	r = find_ec(w, walk_id, current_member(THREAD_POINTER, THREAD_POINTER), id, epoch, &ec);
-	if (!r)
-		r = ec_read(w, ec);
-	if (!r)
-		r = thread_read(w);
-	if (!r && between_stacks(w))
-		r = RBPF_SWITCHING;
-	if (r)
-		return r;
-	if (native_stacks)
-		native_note_ec(w);
 	gc_read(gc, &w->layout, w->th_ractor, w->gc_words);
 	if (gc->of_several)
 		w->layout.flags |= RBPF_LAYOUT_NO_AGE;
@@ -275,27 +250,70 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	whose = gc->flags & RUBY_GC_DURING_GC ? gc_whose(w) : GC_OF_ANOTHER;
 	if (gc->unknown || whose == GC_OF_ANY)
 		rec->flags |= RBPF_SAMPLE_GC_UNKNOWN;
-	if (whose == GC_OF_THIS) {
-		rec->flags |= RBPF_SAMPLE_GC | (gc->flags & RUBY_GC_MODE_MASK)
-						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
-		/*
-		 * Nobody changed the words while they were read, so its era is known: see
-		 * rbpf_gc_begins(). As it exits a Ruby is in this state for long.
-		 */
-		if (!(gc->flags & RUBY_GC_DURING_COMPACTING))
-			gc->in_transition = 0;
-	}
+	if (whose != GC_OF_THIS)
+		return;
+	rec->flags |= RBPF_SAMPLE_GC | (gc->flags & RUBY_GC_MODE_MASK)
+					       << RBPF_SAMPLE_GC_PHASE_SHIFT;
+	/*
+	 * Nobody changed the words while they were read, so its era is known: see rbpf_gc_begins().
+	 * As it exits a Ruby is in this state for long.
+	 */
+	if (!(gc->flags & RUBY_GC_DURING_COMPACTING))
+		gc->in_transition = 0;
+}
+
+/* Find the running thread's EC and read it. Returns enum rbpf_status. */
+static __always_inline int read_thread(struct walk *w, __u32 walk_id, __u64 epoch)
+{
+	const __u64 id = (__u64)w->sample.h.tgid << 32 | w->sample.h.tid;
+	const __u32 flags = current_member(flags, flags);
+	__u64 ec;
+	int r;
+
+	if (flags & PF_EXITING)
+		return RBPF_EXITING;
+	/* It never runs the program, but has the thread pointer of the thread that made it. */
+	if (flags & PF_IO_WORKER)
+		return RBPF_NO_EC;
+	r = find_ec(w, walk_id, current_member(THREAD_POINTER, THREAD_POINTER), id, epoch, &ec);
+	if (!r)
+		r = ec_read(w, ec);
+	if (!r)
+		r = thread_read(w);
+	if (!r && between_stacks(w))
+		r = RBPF_SWITCHING;
+	return r;
+}
+
+/*
+ * The Ruby stack of the running thread; the fingerprint is stored in w->sample if there is one, and
+ * what the collector does in its flags. Returns enum rbpf_status.
+ */
+static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch)
+{
+	int r;
+
+	if (w->layout.tls.model == RBPF_TLS_NONE)
+		return RBPF_NO_RUBY;
+	r = read_thread(w, walk_id, epoch);
+	if (r)
+		return r;
+	if (native_stacks)
+		native_note_ec(w);
+	read_collector(w, epoch);
 	request_begin(w);
+	w->max_frames = max_frames;
+	w->sp = in_user_mode(w) && !in_vm_text(w) ? w->native.regs.sp : 0;
 	r = walk_stack(w, walk_id);
 	if (r)
 		return r;
 	if (!w->n_frames)
 		return RBPF_OK;
 	w->hash |= !w->hash; /* 0 means none */
-	rec->stack = w->hash;
-	send_stack(w, walk_id, gc);
+	w->sample.stack = w->hash;
+	send_stack(w, walk_id, &w->gc);
 	if (w->request_found)
-		send_request(w, walk_id, gc);
+		send_request(w, walk_id, &w->gc);
 	return RBPF_OK;
 }
 
