@@ -85,6 +85,20 @@ __noinline int gvl_is_held(__u32 walk_id, __u32 or_had)
 	return or_had && gvl_word_is(w, w->layout.ractor_running_ec, w->layout.ec_global, w->th_ec);
 }
 
+/*
+ * Whether the thread that was walked, which waits for the GVL, had it until it gave it away to
+ * others: its turn was over, or it asked for that (Thread.pass). What waits for anything else is
+ * not runnable for the VM until it has the GVL again.
+ */
+static __always_inline bool gvl_turn_is_over(const struct walk *w)
+{
+	__u32 status;
+
+	return w->layout.th_status && w->n_frames &&
+	       !walk_read(&status, sizeof(status), w->th + w->layout.th_status) &&
+	       (status & RUBY_TH_STATUS_MASK) == RUBY_TH_RUNNABLE;
+}
+
 static __always_inline struct gvl *gvl_find(__u64 at, __u32 tgid)
 {
 	struct gvl_key key = { .at = at, .tgid = tgid };

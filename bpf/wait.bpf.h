@@ -106,6 +106,7 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	if (wait->wait == RBPF_WAIT_LOCK &&
 	    (gvl_is_waited_for(walk_id) || thread_begins(w, &call))) {
 		wait->wait = RBPF_WAIT_GVL;
+		wait->flags = gvl_turn_is_over(w) ? RBPF_WAIT_TURN : 0;
 		gvl_wait_begin(gvl_of(w), sample->h.tgid, sample->h.ts);
 	} else if (gvl_is_held(walk_id, 0)) {
 		wait->flags = RBPF_WAIT_HELD;

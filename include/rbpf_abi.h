@@ -128,10 +128,12 @@ struct rbpf_layout {
 	/* … whose head is here in the rb_ractor_t, as is its owner. 2.7: see gvl_queue. */
 	__u16 ractor_gvl_queue;
 	__u16 ractor_gvl_owner;
+	__u16 th_status;    /* the word whose low bits are rb_thread_t.status; 0: not known */
 	__u8 mutex_form;    /* enum ruby_mutex_form; 0: not known */
 	__u8 gc_during_bit; /* see rbpf_gc_flags() */
 	__u16 tag_form;	    /* enum ruby_tag_form … */
-	__u64 tag_guard;    /* … and what ruby_tag_unmangle() needs */
+	__u16 reserved[3];
+	__u64 tag_guard; /* … and what ruby_tag_unmangle() needs */
 	/* 2.7: addresses of rb_vm_t.gvl.waitq and .owner. */
 	__u64 gvl_queue, gvl_owner;
 	struct rbpf_naming naming;
@@ -154,7 +156,7 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_RUNS_EARLY (1u << 5)
 
 _Static_assert(sizeof(struct rbpf_naming) == 64, "map ABI");
-_Static_assert(sizeof(struct rbpf_layout) == 184 + 64, "map ABI");
+_Static_assert(sizeof(struct rbpf_layout) == 192 + 64, "map ABI");
 
 /* A file, as the kernel knows it. All 0: none. */
 struct rbpf_file {
@@ -610,6 +612,8 @@ enum rbpf_wait {
 #define RBPF_WAIT_HELD	 (1u << 8)  /* the thread held the GVL all the time */
 #define RBPF_WAIT_OPEN	 (1u << 9)  /* it goes on */
 #define RBPF_WAIT_BEFORE (1u << 10) /* it began before it was looked at: there are no stacks */
+#define RBPF_WAIT_TURN                                                                             \
+	(1u << 11) /* for the GVL, which the thread gave away to others and wants back */
 
 /*
  * A wait: the thread of h was off the CPU from @since to h.ts. The stacks are those with which it
@@ -834,7 +838,7 @@ _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 288, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 296, "map ABI");
 _Static_assert(sizeof(struct rbpf_cpu_clock) == 24, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");

@@ -288,6 +288,10 @@ enum { RUBY_EC_VM_STACK = 0, RUBY_EC_VM_STACK_SIZE = 1, RUBY_EC_CFP = 2, RUBY_EC
 #define RUBY_TH_BYTES	     768
 #define RUBY_TH_WORDS	     8
 
+/* rb_thread_t.status, vm_core.h enum rb_thread_status; the same from 2.7 to 4.1-dev. */
+#define RUBY_TH_STATUS_MASK  3u
+#define RUBY_TH_RUNNABLE     0
+
 /* What fills the buf of struct rb_vm_tag, and so where in it a function's registers are. */
 enum ruby_tag_form {
 	RUBY_TAG_UNKNOWN = 0, /* they cannot be told */

@@ -108,9 +108,7 @@ static int take_sample(void *arg, const struct profile_sample *s)
 
 	if (!shown_sample(&t->shown, s))
 		return 0;
-	profile_add(&sum->ns[span.state], s->value);
-	if (state & STATE_HELD)
-		profile_add(&sum->held_ns, s->value);
+	thread_states_add(sum, state, s->value);
 	if (span.state >= STATE_WAIT_CPU)
 		return spans_add_wait(&t->spans, s->thread, ts, &span);
 	return spans_add_cpu(&t->spans, s->thread, ts, &span);

@@ -71,7 +71,8 @@
 	/* In place of a Ruby stack again. */                                                      \
 	X(EXECUTING, 45, NATIVE, "executing", "[executing a program]", "")                         \
 	/* What a thread waited for again. */                                                      \
-	X(WAIT_THROTTLED, 46, WAIT, "wait-throttled", "(throttled by its control group)", "")
+	X(WAIT_THROTTLED, 46, WAIT, "wait-throttled", "(throttled by its control group)", "")      \
+	X(GVL_TURN, 47, WAIT, "gvl-turn", "(its turn was over)", "")
 
 #define FRAME_REASON_GAP(X, name, number, word, why)                                               \
 	X(GAP_##name, number, GAP, word, "[native frames missing: " why "]", why)
@@ -95,6 +96,15 @@ bool frame_reason_of_no_ruby_stack(uint32_t reason);
 
 /* The kind of frame that has it (not of REASON_NONE). */
 enum frame_kind frame_reason_kind(enum frame_reason reason);
+
+/*
+ * Whether it is not what a thread waited for, but what was so of it and the GVL: such a frame
+ * stands below the one of the wait.
+ */
+static inline bool reason_is_of_gvl(uint32_t reason)
+{
+	return reason == REASON_GVL_HELD || reason == REASON_GVL_TURN;
+}
 
 /* In machine output, "native-thread"; "" of REASON_NONE. */
 const char *frame_reason_word(enum frame_reason reason);

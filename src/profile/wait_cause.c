@@ -269,7 +269,7 @@ static enum frame_reason cause(struct causes *c, uint32_t stack)
 	enum frame_reason reason = frame_of(p, stack)->reason;
 	uint32_t parent = p->stacks[stack].parent;
 
-	if (reason == REASON_GVL_HELD || !parent)
+	if (reason_is_of_gvl(reason) || !parent)
 		return reason;
 	if (may_be_idle(reason) && is_idle(c, parent))
 		return REASON_WAIT_IDLE;

@@ -37,6 +37,7 @@ static const char *const field_names[] = {
 	[FIELD_ORIGIN] = "origin",
 	[FIELD_STATE] = "state",
 	[FIELD_HELD] = "gvl_held",
+	[FIELD_TURN] = "gvl_turn",
 	[FIELD_REQUEST] = "request",
 	[FIELD_FRAMEWORK] = "framework",
 	[FIELD_TRACE] = "trace_id",
@@ -95,7 +96,8 @@ const enum report_field *fields_of_rows(const struct report *r)
 				      FIELD_TOTAL_ERROR },
 		[FLAT_BY_TRACE] = { FIELD_TRACE, FIELD_REQUEST, FIELD_FRAMEWORK, FIELD_NUMBERS,
 				    FIELD_TOTAL_ERROR },
-		[FLAT_BY_STATE] = { FIELD_STATE, FIELD_HELD, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
+		[FLAT_BY_STATE] = { FIELD_STATE, FIELD_HELD, FIELD_TURN, FIELD_NUMBERS,
+				    FIELD_TOTAL_ERROR },
 		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS,
 				  FIELD_TOTAL_ERROR },
@@ -302,8 +304,9 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 	case FLAT_BY_KIND:
 		return text(frame_kind_name(row->id));
 	case FLAT_BY_STATE:
-		return field == FIELD_HELD ? number(row->id & STATE_HELD ? 1 : 0)
-					   : text(state_word(row->id & STATE_MASK));
+		if (field == FIELD_STATE)
+			return text(state_word(row->id & STATE_MASK));
+		return number(row->id & (field == FIELD_HELD ? STATE_HELD : STATE_TURN) ? 1 : 0);
 	case FLAT_BY_CONTAINER:
 	case FLAT_BY_RUBY:
 		return field == FIELD_PROCESSES ? number(row->n_processes)

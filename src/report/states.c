@@ -136,6 +136,16 @@ static void add_legend(const uint8_t *shown, size_t n, struct buf *out)
 	buf_addstr(out, "  gvl-held   of its waits, those in which the thread held the GVL\n");
 }
 
+/* Whether threads want the GVL for long, or come back from something else and cannot go on. */
+static void add_turns(const struct thread_states *all, struct buf *out)
+{
+	if (all->ns[STATE_GVL])
+		buf_addf(out,
+			 "  %s of gvl: threads whose turn was over; the rest: threads that come "
+			 "back from what they waited for, or begin\n",
+			 num_percent(all->turn_ns, all->ns[STATE_GVL]).s);
+}
+
 /* Whether the states tell all that passed. */
 static void add_check(const struct report *r, const struct thread_states_table *t, struct buf *out)
 {
@@ -224,6 +234,7 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 			   "  TIME: that of the samples that pass the filters, of which these are "
 			   "the shares\n");
 	add_legend(shown, n, out);
+	add_turns(&t.all, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 
@@ -272,6 +283,7 @@ static void row_json(const struct report *r, const struct thread_states *t, stru
 		json_u64(j, state_word(i), t->ns[i]);
 	json_object_end(j);
 	json_u64(j, "gvl_held_ns", t->held_ns);
+	json_u64(j, "gvl_turn_ns", t->turn_ns);
 	json_object_end(j);
 }
 

@@ -332,8 +332,8 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		report_add_clock(p, row->id, out);
 		return;
 	case FLAT_BY_STATE:
-		buf_addf(out, "%s%s", state_text(row->id & STATE_MASK),
-			 row->id & STATE_HELD ? ", and holds the GVL" : "");
+		buf_addf(out, "%s%s%s", state_text(row->id & STATE_MASK),
+			 *state_and_gvl(row->id) ? ", " : "", state_and_gvl(row->id));
 		return;
 	case FLAT_BY_FILE:
 	case FLAT_BY_KIND:

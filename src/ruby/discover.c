@@ -193,8 +193,9 @@ static void choose(struct ruby_vm *vm, const struct ruby_findings *found, unsign
  * moved.
  */
 static const enum ruby_field seldom_proven[] = {
-	F(th_ready),   F(vm_gvl_queue), F(ractor_gvl_queue),  F(ractor_gvl_owner),
-	F(fiber_prev), F(jit_entry),	F(ractor_running_ec), F(vm_lock_owner),
+	F(th_ready),	     F(th_running_time),   F(vm_gvl_queue),
+	F(ractor_gvl_queue), F(ractor_gvl_owner),  F(fiber_prev),
+	F(jit_entry),	     F(ractor_running_ec), F(vm_lock_owner),
 };
 
 static bool is_of_collector(enum ruby_field field)

@@ -8,8 +8,11 @@
 #include "ruby/vm.h"
 
 /* A queue of more threads is not walked to its head. */
-#define MAX_QUEUE  4096
-#define HEAD_TRIES 8
+#define MAX_QUEUE   4096
+#define HEAD_TRIES  8
+
+#define STATUS_BITS 16	      /* the status of a thread and its flags have fewer */
+#define TURN_MAX_US 100000000 /* a turn can be made longer, but not so long */
 
 /* struct list_node, ccan/list/list.h; the head of a list is one, too */
 struct list_node {
@@ -160,6 +163,23 @@ uint64_t ruby_gvl_owner_at(const struct ruby_vm *vm, uint64_t th)
 	return ractor + w->ractor_gvl_owner;
 }
 
+/*
+ * Where thread @th has its status; 0 if what is there cannot be that. The word has a few flags
+ * beside it, and after it stands for how long the thread has had its turn, in µs, of which a turn
+ * has 0.1 million.
+ */
+static uint16_t find_status(const struct ruby_vm *vm, uint64_t th)
+{
+	const uint16_t at = vm->layout.th_running_time;
+	uint32_t words[2];
+
+	if (!ruby_layout_has(at) ||
+	    memory_read(&vm->mem, th + at - sizeof(words[0]), words, sizeof(words)) ||
+	    words[0] >> STATUS_BITS || words[1] > TURN_MAX_US)
+		return 0;
+	return (uint16_t)(at - sizeof(words[0]));
+}
+
 void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th)
 {
 	const struct ruby_layout *l = &vm->layout;
@@ -176,6 +196,7 @@ void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th)
 	}
 	holder = find_holder(vm, th);
 	w->th_ready = l->th_ready;
+	w->th_status = find_status(vm, th);
 	if (ruby_layout_has(l->vm_gvl_queue)) {
 		w->gvl_queue = head;
 		w->gvl_owner = holder;

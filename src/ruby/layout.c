@@ -105,6 +105,7 @@ static const uint16_t table[RUBY_FIELDS][MINORS] = {
 	[F(th_ec)]              = { 32,  40,  40,  48,  48,  48,  48,  48 },
 	[F(th_thread_id)]       = { 72,  0,   0,   0,   0,   0,   0,   0 },
 	[F(th_ready)]           = { 88,  96,  104, 56,  72,  72,  72,  72 },
+	[F(th_running_time)]    = { 84,  92,  96,  116, 244, 244, 252, 252 },
 	[F(vm_gvl_owner)]       = { 8,   0,   0,   0,   0,   0,   0,   0 },
 	[F(vm_gvl_queue)]       = { ARCH(56, 64), 0, 0, 0, 0, 0, 0, 0 },
 	[F(vm_living_threads)]  = { ARCH(312, 328), 0, 0, 0, 0, 0, 0, 0 },

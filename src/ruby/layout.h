@@ -59,6 +59,7 @@ int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
 	X(th_thread_id, "thread.thread_id", "rb_thread_struct", "thread_id")                       \
 	X(th_ready, "thread.sched.node.readyq", "rb_thread_struct",                                \
 	  "sched.node.readyq|native_thread_data")                                                  \
+	X(th_running_time, "thread.running_time_us", "rb_thread_struct", "running_time_us")        \
 	X(vm_gvl_owner, "vm.gvl.owner", "rb_vm_struct", "gvl.owner")                               \
 	X(vm_gvl_queue, "vm.gvl.waitq", "rb_vm_struct", "gvl.waitq")                               \
 	X(vm_living_threads, "vm.living_threads", "rb_vm_struct", "living_threads")                \
@@ -121,6 +122,8 @@ enum ruby_field {
  * th_ready         the list node by which a thread is in the queue of those that wait for the GVL,
  *                  whose head is vm_gvl_queue or ractor_gvl_queue. Up to 3.1 other lists use it,
  *                  too: it is the first member of native_thread_data
+ * th_running_time  the word before it has the thread's status in its low bits, which debug
+ *                  information does not tell in the same way of all versions
  * th_thread_id, vm_gvl_owner, vm_gvl_queue, vm_living_threads: of Rubies with one EC pointer for
  *                  all threads (2.7), ABSENT in others; th_ractor, vm_lock_owner,
  *                  ractor_running_ec, ractor_gvl_queue, ractor_gvl_owner ABSENT there

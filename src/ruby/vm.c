@@ -80,7 +80,7 @@ void ruby_vm_fill_walk(struct ruby_vm *vm)
 	w->gc_single = w->gc_ractor = w->gc_majors = 0;
 	w->ractor_objspace = w->objspace_flags = 0;
 	w->gvl_queue = w->gvl_owner = 0;
-	w->th_ready = w->ractor_gvl_queue = w->ractor_gvl_owner = 0;
+	w->th_ready = w->ractor_gvl_queue = w->ractor_gvl_owner = w->th_status = 0;
 	w->mutex_form = (uint8_t)vm->rules.mutex_form;
 }
 

@@ -48,9 +48,9 @@ static const struct {
 struct stack_pair {
 	uint64_t ruby, native; /* fingerprints; 0: none */
 	uint32_t placeholder;  /* 1 + what stands for no Ruby stack; 0: there is one */
-	uint32_t flags;	       /* RBPF_SAMPLE_GC and phase, RBPF_WAIT_HELD; NATIVE_LOST */
-	uint32_t wait;	       /* as in struct stacks_taken */
-	uint32_t unused;       /* 0: pairs are compared as bytes */
+	uint32_t flags;	 /* RBPF_SAMPLE_GC and phase, RBPF_WAIT_HELD, RBPF_WAIT_TURN; NATIVE_LOST */
+	uint32_t wait;	 /* as in struct stacks_taken */
+	uint32_t unused; /* 0: pairs are compared as bytes */
 };
 
 #define NATIVE_LOST (1u << 31) /* there was a native stack, whose definition was lost */
@@ -201,7 +201,7 @@ static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 	return r || phase == RUBY_GC_NONE ? r : push_reason(out, phases[phase], stack);
 }
 
-/* What the thread waited for; what it holds meanwhile stands below that. */
+/* What the thread waited for; what is known of it and the GVL stands below that. */
 static int push_wait(struct sink *out, const struct stack_pair *pair, uint32_t *stack)
 {
 	static const enum frame_reason reasons[RBPF_WAITS] = {
@@ -225,6 +225,8 @@ static int push_wait(struct sink *out, const struct stack_pair *pair, uint32_t *
 		return 0;
 	if (pair->flags & RBPF_WAIT_HELD)
 		r = push_reason(out, REASON_GVL_HELD, stack);
+	else if (pair->flags & RBPF_WAIT_TURN)
+		r = push_reason(out, REASON_GVL_TURN, stack);
 	return r ? r : push_reason(out, reasons[wait < RBPF_WAITS ? wait : RBPF_WAIT_OTHER], stack);
 }
 
@@ -403,6 +405,9 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracke
 	bool is_new;
 	int r;
 
+	/* Once it is woken it waits for a CPU. */
+	if (taken->wait == 1 + RBPF_WAIT_GVL)
+		pair.flags |= taken->flags & RBPF_WAIT_TURN;
 	if (taken->flags & RBPF_SAMPLE_GC)
 		pair.flags |= taken->flags & gc;
 	if (taken->native && !find_native(t, taken->native, &native)) {

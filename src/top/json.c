@@ -62,6 +62,7 @@ static void state_members(struct json *j, const struct profile *p, const struct 
 	(void)p;
 	json_str(j, "state", state_word(row->id & STATE_MASK));
 	json_bool(j, "holds_gvl", row->id & STATE_HELD);
+	json_bool(j, "gvl_turn", row->id & STATE_TURN);
 }
 
 struct list {

@@ -117,7 +117,7 @@ void top_frame_text(struct top_model *m, const struct profile *p, uint32_t frame
 static void state_row(struct top_model *m, uint32_t id, struct top_row *row)
 {
 	row->label = top_text(m, state_text(id & STATE_MASK));
-	row->where = top_text(m, id & STATE_HELD ? "and holds the GVL" : "");
+	row->where = top_text(m, state_and_gvl(id));
 	row->key = id + 1;
 }
 

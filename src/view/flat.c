@@ -344,7 +344,7 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 static int build_from_states(const struct profile *p, const struct view_selection *sel,
 			     struct flat_order *order, struct flat *flat)
 {
-	struct flat_row rows[STATE_MASK | STATE_HELD] = { 0 };
+	struct flat_row rows[STATE_SETS] = { 0 };
 	_cleanup_free_ uint8_t *states = NULL;
 	int r = state_of_stacks(p, &states);
 

@@ -143,6 +143,7 @@ static enum code_origin origin_of_wait(uint32_t reason)
 		return ORIGIN_RUNNABLE;
 	case REASON_WAIT_GVL:
 	case REASON_GVL_HELD:
+	case REASON_GVL_TURN:
 		return ORIGIN_GVL;
 	case REASON_WAIT_LOCK:
 		return ORIGIN_LOCK;

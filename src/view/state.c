@@ -44,12 +44,27 @@ const char *state_text(enum thread_state state)
 	return states[state].text;
 }
 
+const char *state_and_gvl(unsigned int state)
+{
+	if (state & STATE_HELD)
+		return "and holds the GVL";
+	return state & STATE_TURN ? "as its turn was over" : "";
+}
+
 static uint8_t state_of_reason(uint32_t reason)
 {
 	for (size_t i = STATE_WAIT_CPU; i < STATES; i++)
 		if (states[i].reason == reason)
 			return (uint8_t)i;
 	return STATE_OTHER; /* known to a newer rbpf alone */
+}
+
+/* What a frame with @reason says of a wait upon it. */
+static uint8_t gvl_bit(uint32_t reason)
+{
+	if (reason == REASON_GVL_HELD)
+		return STATE_HELD;
+	return reason == REASON_GVL_TURN ? STATE_TURN : 0;
 }
 
 int state_of_stacks(const struct profile *p, uint8_t **ret)
@@ -62,11 +77,11 @@ int state_of_stacks(const struct profile *p, uint8_t **ret)
 		const struct profile_frame *f = &p->frames[p->stacks[i].frame];
 		uint32_t parent = p->stacks[i].parent;
 
-		if (f->kind != FRAME_WAIT || f->reason == REASON_GVL_HELD)
+		if (f->kind != FRAME_WAIT || reason_is_of_gvl(f->reason))
 			continue;
 		of[i] = state_of_reason(f->reason);
-		if (parent && p->frames[p->stacks[parent].frame].reason == REASON_GVL_HELD)
-			of[i] |= STATE_HELD;
+		if (parent)
+			of[i] |= gvl_bit(p->frames[p->stacks[parent].frame].reason);
 	}
 	*ret = of;
 	return 0;

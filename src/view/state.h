@@ -47,24 +47,32 @@ static inline bool state_waits(enum thread_state state)
 	return state != STATE_USER && state != STATE_SYSTEM;
 }
 
-/* Of a stack: enum thread_state, and whether the thread held the GVL meanwhile. */
+/*
+ * Of a stack: enum thread_state, and whether the thread held the GVL meanwhile, or waits for it as
+ * its turn was over.
+ */
 #define STATE_MASK 0x3fu
 #define STATE_HELD 0x40u
+#define STATE_TURN 0x80u
+#define STATE_SETS 0x100u /* of a state and these */
 
 /*
- * By stack id: what samples with it waited for, with STATE_HELD; STATE_USER of those that did not
- * wait. @ret: free(). Returns 0 or -ENOMEM.
+ * By stack id: what samples with it waited for, with STATE_HELD or STATE_TURN; STATE_USER of those
+ * that did not wait. @ret: free(). Returns 0 or -ENOMEM.
  */
 int state_of_stacks(const struct profile *p, uint8_t **ret);
 
 /*
- * The state of samples with @stack, with STATE_HELD; @in_kernel: they have SAMPLE_KERNEL. @states:
- * of state_of_stacks().
+ * The state of samples with @stack, with STATE_HELD or STATE_TURN; @in_kernel: they have
+ * SAMPLE_KERNEL. @states: of state_of_stacks().
  */
 static inline unsigned int state_of(const uint8_t *states, uint32_t stack, bool in_kernel)
 {
 	return states[stack] == STATE_USER && in_kernel ? STATE_SYSTEM : states[stack];
 }
+
+/* In words, what STATE_HELD or STATE_TURN in @state adds to that: "and holds the GVL"; or "". */
+const char *state_and_gvl(unsigned int state);
 
 /* The reasons of waits in @states, a set as that of state_set_parse(): 1 << enum frame_reason. */
 uint64_t state_reasons(uint32_t states);

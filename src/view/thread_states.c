@@ -29,11 +29,21 @@ static int compare(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
+void thread_states_add(struct thread_states *to, unsigned int state, uint64_t ns)
+{
+	profile_add(&to->ns[state & STATE_MASK], ns);
+	if (state & STATE_HELD)
+		profile_add(&to->held_ns, ns);
+	if (state & STATE_TURN)
+		profile_add(&to->turn_ns, ns);
+}
+
 static void add(struct thread_states *to, const struct thread_states *t)
 {
 	to->n_threads += t->n_threads;
 	profile_add(&to->elapsed_ns, t->elapsed_ns);
 	profile_add(&to->held_ns, t->held_ns);
+	profile_add(&to->turn_ns, t->turn_ns);
 	profile_add(&to->sum_ns, t->sum_ns);
 	for (size_t i = 0; i < STATES; i++)
 		profile_add(&to->ns[i], t->ns[i]);
@@ -52,9 +62,7 @@ static int take_samples(const struct profile *p, const struct view_selection *se
 
 		if (!view_selected(sel, a))
 			continue;
-		profile_add(&v[a->thread].ns[state & STATE_MASK], a->value);
-		if (state & STATE_HELD)
-			profile_add(&v[a->thread].held_ns, a->value);
+		thread_states_add(&v[a->thread], state, a->value);
 	}
 	return 0;
 }
@@ -193,10 +201,8 @@ static int add_to_second(void *arg, const struct profile_sample *s)
 
 	if (!row)
 		return -ENOMEM;
-	profile_add(&row->ns[state & STATE_MASK], s->value);
+	thread_states_add(row, state, s->value);
 	profile_add(&row->sum_ns, s->value);
-	if (state & STATE_HELD)
-		profile_add(&row->held_ns, s->value);
 	return 0;
 }
 

@@ -24,6 +24,7 @@ struct thread_states {
 	uint64_t elapsed_ns; /* from when it was first seen until it was last seen; 0 of seconds */
 	uint64_t ns[STATES];
 	uint64_t held_ns; /* of its waits, while it held the GVL */
+	uint64_t turn_ns; /* of those for the GVL, as its turn was over */
 	uint64_t sum_ns;  /* of all states */
 };
 
@@ -40,6 +41,9 @@ struct thread_states_table {
 		0                                                                                  \
 	}
 
+/* Add @ns in @state, of state_of(), to all sums of @to but sum_ns. */
+void thread_states_add(struct thread_states *to, unsigned int state, uint64_t ns);
+
 /*
  * Of the selected samples of @p, which is by_thread and of EVENT_WALL. CPU time is the kernel's
  * account of each thread where that is known and @f selects all of its time, divided into user and
@@ -50,9 +54,9 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 			struct thread_states_table *ret);
 
 /*
- * The same of sums that the caller made of the selected samples: @v has .ns and .held_ns of each
- * thread of @p, by id, and is zero in all else; *@ret owns it then. @p need not be by_thread.
- * Without @account, CPU time is always that of the samples.
+ * The same of sums that the caller made of the selected samples: @v has .ns, .held_ns and .turn_ns
+ * of each thread of @p, by id, and is zero in all else; *@ret owns it then. @p need not be
+ * by_thread. Without @account, CPU time is always that of the samples.
  */
 void thread_states_finish(const struct profile *p, const struct view_filter *f, bool account,
 			  struct thread_states *v, struct thread_states_table *ret);

@@ -228,6 +228,20 @@ class StatesTest < LiveTest
     assert_in_delta 3, said['three']['cpu'].fdiv(said['one']['cpu']), 0.1
   end
 
+  # Who wants the GVL for longer than a turn gives it away and waits; others come back and wait.
+  TURNS = { 'compute' => 0.95..1, 'pass' => 0.95..1, 'nap' => 0..0.05, 'zip' => 0..0.1 }.freeze
+
+  def test_turns_with_the_gvl
+    target = start('turns.rb', SECONDS)
+    record_states([target])
+    tids = target.wait_for('threads')['threads']
+    rows = recording.report('--states', '-n', '0')['rows'].to_h { |row| [row['tid'], row] }
+    waited, turns = TURNS.keys.map { |name| rows.fetch(tids.fetch(name)) }
+                         .map { |row| [row['states']['gvl'], row['gvl_turn_ns']] }.transpose
+    assert_operator waited.sum, :>, SECONDS * 1e9
+    TURNS.values.zip(waited, turns).each { |part, all, over| assert_includes part, over.fdiv(all), rows.inspect }
+  end
+
   # Who ends the waits of a thread, and how long these were: by what the waker does there, or that it is none.
   WAKERS = {
     'pipe' => 'IO#syswrite', 'socket' => 'IO#write', 'queue' => 'block in Scenarios.queue', 'mutex' => 'block in Scenarios.mutex',
@@ -449,9 +463,10 @@ class StatesTest < LiveTest
     (expected - more - slack..expected + slack).cover?(found)
   end
 
-  # {[STATE, GVL held]: ns}
+  # {[STATE, GVL held]: ns}; those for the GVL have two rows.
   def states_of(tid)
-    rows = recording.rows('--by', 'state', '--tid', tid.to_s)
-    rows.to_h { |row| [[row['state'], row['gvl_held'] == 1], row['self_ns']] }.tap { |h| h.default = 0 }
+    recording.rows('--by', 'state', '--tid', tid.to_s).each_with_object(Hash.new(0)) do |row, sums|
+      sums[[row['state'], row['gvl_held'] == 1]] += row['self_ns']
+    end
   end
 end

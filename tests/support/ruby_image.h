@@ -114,6 +114,7 @@ enum {			       /* class_form */
 	X(th_ec,             32,   40,   40,   48,   48,   48,   48,   48)                         \
 	X(th_thread_id,      72,   80,   80,   0,    0,    0,    0,    0)                          \
 	X(th_ready,          88,   96,   104,  56,   72,   72,   72,   72)                         \
+	X(th_running_time,   84,   92,   96,   116,  244,  244,  252,  252)                        \
 	X(vm_size,           1320, 9448, 9472, 9456, 9624, 9624, 9576, 9856)                       \
 	X(vm_gvl_owner,      8,    0,    0,    0,    0,    0,    0,    0)                          \
 	X(vm_gvl_queue,      A(56, 64), 0, 0, 0, 0, 0, 0, 0)                                       \
@@ -1172,6 +1173,7 @@ static inline void image_walk_row(struct ruby_image *img)
 		.th_thread_id = f->vm_living_threads ? f->th_thread_id : 0,
 		.ractor_running_ec = f->running_ec,
 		.th_ready = f->th_ready,
+		.th_status = f->th_running_time ? f->th_running_time - 4 : 0,
 		.ractor_gvl_queue = f->gvl_queue,
 		.ractor_gvl_owner = f->gvl_owner,
 		.gvl_queue = f->vm_gvl_queue ? img->vm.vm + f->vm_gvl_queue : 0,

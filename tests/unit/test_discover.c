@@ -86,6 +86,7 @@ Test(discover, what_is_needed)
 		RUBY_FIELD_th_vm,
 		RUBY_FIELD_th_thread_id,
 		RUBY_FIELD_th_ready,
+		RUBY_FIELD_th_running_time,
 		RUBY_FIELD_vm_gvl_owner,
 		RUBY_FIELD_vm_gvl_queue,
 		RUBY_FIELD_vm_living_threads,

@@ -92,6 +92,7 @@ Test(gvl, validation)
 			ruby_vm_fill_walk(&img->vm);
 			ruby_gvl_validate(&img->vm, t.th);
 			cr_expect_eq(w->th_ready, f->th_ready, "%s", img->version);
+			cr_expect_eq(w->th_status, f->th_running_time - 4, "%s", img->version);
 			cr_expect_eq(w->ractor_gvl_queue, f->gvl_queue);
 			cr_expect_eq(w->ractor_gvl_owner, f->gvl_owner);
 			cr_expect_eq(w->gvl_queue, f->vm_gvl_queue ? queue : 0);
@@ -109,6 +110,36 @@ Test(gvl, validation)
 		ruby_gvl_validate(&img->vm, t.th);
 		cr_expect(!w->th_ready && !w->ractor_gvl_queue && !w->gvl_queue, "%s",
 			  img->version);
+	}
+}
+
+/* The status of a thread is used if it and the time of its turn can be that. */
+Test(gvl, status)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		const uint16_t status = img->facts.th_running_time - 4;
+		struct image_thread t = image_thread(img, 64);
+		uint64_t queue = queue_of(img);
+		const struct {
+			uint64_t words; /* the status and what is beside it; the time */
+			bool fits;
+		} cases[] = {
+			{ 0, true },
+			{ 100000ull << 32 | 0x801, true },
+			{ 100000ull << 32 | 0x7fff0000, false },
+			{ 0x7fffull << 48, false },
+		};
+
+		link(img, &queue, 1);
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			image_put32(img, t.th + status, (uint32_t)cases[i].words);
+			image_put32(img, t.th + status + 4, (uint32_t)(cases[i].words >> 32));
+			ruby_vm_fill_walk(&img->vm);
+			ruby_gvl_validate(&img->vm, t.th);
+			cr_expect_eq(img->vm.walk.th_status, cases[i].fits ? status : 0, "%s: %zu",
+				     img->version, i);
+		}
 	}
 }
 

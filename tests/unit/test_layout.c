@@ -44,6 +44,7 @@ static const struct {
 	/* 3.0 and 3.1 have it, too, but no thread is found by it. */
 	ROW(th_thread_id,       72,  0,   0,   0,   0,   0,   0,   0),
 	ROW(th_ready,           88,  96,  104, 56,  72,  72,  72,  72),
+	ROW(th_running_time,    84,  92,  96,  116, 244, 244, 252, 252),
 	ROW(vm_gvl_owner,       8,   0,   0,   0,   0,   0,   0,   0),
 	ROW(vm_gvl_queue,       A(56, 64), 0, 0, 0, 0, 0, 0, 0),
 	ROW(vm_living_threads,  A(312, 328), 0, 0, 0, 0, 0, 0, 0),

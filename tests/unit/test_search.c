@@ -454,6 +454,7 @@ static bool is_never_found(const struct ruby *r, enum ruby_field field)
 	case RUBY_FIELD_vm_gvl_queue:
 		return r->one_ec;
 	case RUBY_FIELD_th_ready:
+	case RUBY_FIELD_th_running_time:
 	case RUBY_FIELD_vm_objspace:
 	case RUBY_FIELD_objspace_flags:
 	case RUBY_FIELD_objspace_count:

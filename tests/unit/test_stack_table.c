@@ -348,6 +348,10 @@ Test(stack_table, waits)
 					    .flags = RBPF_WAIT_BEFORE });
 	sample(&f, &(struct stacks_taken) { .status = RBPF_NO_EC, .wait = 1 + RBPF_WAIT_PIPE });
 	sample(&f, &(struct stacks_taken) { .ruby = 1 });
+	sample(&f, &(struct stacks_taken) {
+			   .ruby = 1, .wait = 1 + RBPF_WAIT_GVL, .flags = RBPF_WAIT_TURN });
+	sample(&f, &(struct stacks_taken) {
+			   .ruby = 1, .wait = 1 + RBPF_WAIT_CPU, .flags = RBPF_WAIT_TURN });
 	expect_sample(&f, 0, "foo Object#each (waits for a CPU)", 0);
 	expect_sample(&f, 1, "foo Object#each (waits for the GVL)", 0);
 	expect_sample(&f, 2, "foo Object#each (holds the GVL) (waits for a file)", 0);
@@ -356,6 +360,8 @@ Test(stack_table, waits)
 	expect_sample(&f, 5, "[waits since before the recording] (sleeps)", SAMPLE_NO_RUBY);
 	expect_sample(&f, 6, "[native thread] (waits for a pipe)", SAMPLE_NO_RUBY);
 	expect_sample(&f, 7, "foo Object#each", 0);
+	expect_sample(&f, 8, "foo Object#each (its turn was over) (waits for the GVL)", 0);
+	expect_sample(&f, 9, "foo Object#each (waits for a CPU)", 0);
 	teardown(&f);
 }
 

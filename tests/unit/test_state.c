@@ -17,10 +17,13 @@
 static struct profile_builder b;
 static uint32_t thread;
 
-/* Foo#bar: 1 in user mode, 2 in the kernel, 4 for the GVL, 8 for the disk, 16 so with the GVL. */
+/*
+ * Foo#bar: 1 in user mode, 2 in the kernel, 4 for the GVL, 8 for the disk, 16 so with the GVL, 32
+ * for the GVL after its turn.
+ */
 static void setup(void)
 {
-	uint32_t bar, held;
+	uint32_t bar, held, turn;
 
 	builder_init(&b);
 	thread = builder_thread(&b, builder_process(&b, 42, "ruby app.rb"), 42, "main");
@@ -31,6 +34,8 @@ static void setup(void)
 	builder_sample(&b, thread, builder_reason(&b, bar, REASON_WAIT_DISK), 8, 0);
 	held = builder_reason(&b, bar, REASON_GVL_HELD);
 	builder_sample(&b, thread, builder_reason(&b, held, REASON_WAIT_DISK), 16, 0);
+	turn = builder_reason(&b, bar, REASON_GVL_TURN);
+	builder_sample(&b, thread, builder_reason(&b, turn, REASON_WAIT_GVL), 32, 0);
 }
 
 static void teardown(void)
@@ -52,7 +57,10 @@ static void expect_rows(const struct view_filter *f, enum flat_by by, const char
 
 		if (by == FLAT_BY_STATE)
 			buf_addf(&got, "%s%s %d\n", state_word(row->id & STATE_MASK),
-				 row->id & STATE_HELD ? "+gvl" : "", (int)row->self_value);
+				 row->id & STATE_HELD	? "+gvl"
+				 : row->id & STATE_TURN ? "+turn"
+							: "",
+				 (int)row->self_value);
 		else
 			buf_addf(&got, "%s %d %d\n", profile_str(p, p->frames[row->frame].name),
 				 (int)row->self_value, (int)row->total_value);
@@ -62,11 +70,12 @@ static void expect_rows(const struct view_filter *f, enum flat_by by, const char
 
 Test(state, rows)
 {
-	expect_rows(NULL, FLAT_BY_STATE, "disk+gvl 16\ndisk 8\ngvl 4\nsystem 2\nuser 1\n");
+	expect_rows(NULL, FLAT_BY_STATE,
+		    "gvl+turn 32\ndisk+gvl 16\ndisk 8\ngvl 4\nsystem 2\nuser 1\n");
 	/* The time of a wait is the method's. */
 	expect_rows(NULL, FLAT_BY_FUNCTION,
-		    "Foo#bar 31 31\n<main> 0 31\n(waits for a file) 0 24\n"
-		    "(holds the GVL) 0 16\n(waits for the GVL) 0 4\n");
+		    "Foo#bar 63 63\n<main> 0 63\n(waits for the GVL) 0 36\n"
+		    "(its turn was over) 0 32\n(waits for a file) 0 24\n(holds the GVL) 0 16\n");
 }
 
 Test(state, selection)
@@ -74,10 +83,10 @@ Test(state, selection)
 	static const struct {
 		const char *words, *rows;
 	} cases[] = {
-		{ "gvl", "gvl 4\n" },
+		{ "gvl", "gvl+turn 32\ngvl 4\n" },
 		{ "disk", "disk+gvl 16\ndisk 8\n" },
-		{ "user,gvl", "gvl 4\nuser 1\n" },
-		{ "wait", "disk+gvl 16\ndisk 8\ngvl 4\n" },
+		{ "user,gvl", "gvl+turn 32\ngvl 4\nuser 1\n" },
+		{ "wait", "gvl+turn 32\ndisk+gvl 16\ndisk 8\ngvl 4\n" },
 		{ "system", "system 2\n" },
 		{ "child", "" },
 	};
@@ -115,7 +124,9 @@ Test(state, threads)
 	cr_expect_eq(t.v[0].ns[STATE_SYSTEM], of->cpu_ns * 2 / 3);
 	cr_expect_eq(t.v[0].ns[STATE_DISK], 24);
 	cr_expect_eq(t.v[0].held_ns, 16);
-	cr_expect_eq(t.v[0].sum_ns, of->cpu_ns + 4 + 24);
+	cr_expect_eq(t.v[0].turn_ns, 32);
+	cr_expect_eq(t.v[0].ns[STATE_GVL], 36);
+	cr_expect_eq(t.v[0].sum_ns, of->cpu_ns + 36 + 24);
 	cr_expect_eq(memcmp(t.all.ns, t.v[0].ns, sizeof(t.all.ns)), 0);
 	thread_states_deinit(&t);
 	f.no_gc = true;
@@ -137,16 +148,16 @@ Test(state, owners)
 		uint32_t first_threads;
 		uint64_t first_sum, first_elapsed;
 	} cases[] = {
-		{ OWNER_THREAD, 3, 1, 100, 30 },
-		{ OWNER_PROCESS, 2, 1, 100, 30 },
-		{ OWNER_CONTAINER, 1, 3, 100 + 31 + 50, 10 + 20 + 30 },
+		{ OWNER_THREAD, 3, 1, 200, 30 },
+		{ OWNER_PROCESS, 2, 1, 200, 30 },
+		{ OWNER_CONTAINER, 1, 3, 200 + 63 + 50, 10 + 20 + 30 },
 	};
 	uint32_t other = builder_thread(&b, 0, 43, "worker");
 	uint32_t third = builder_thread(&b, builder_process(&b, 50, "ruby b.rb"), 50, "main");
 	const uint32_t threads[] = { thread, other, third };
 
 	builder_sample(&b, other, builder_path(&b, "<main>"), 50, 0);
-	builder_sample(&b, third, builder_path(&b, "<main>"), 100, 0);
+	builder_sample(&b, third, builder_path(&b, "<main>"), 200, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
 		b.out.profile.threads[threads[i]].first_ns = 1000;
 		b.out.profile.threads[threads[i]].last_ns = 1010 + 10 * i;
@@ -161,11 +172,11 @@ Test(state, owners)
 		cr_expect_eq(t.v[0].sum_ns, cases[i].first_sum, "%zu", i);
 		cr_expect_eq(t.v[0].elapsed_ns, cases[i].first_elapsed, "%zu", i);
 		cr_expect_eq(t.v[0].ns[STATE_DISK], i == 2 ? 24 : 0, "%zu", i);
-		cr_expect_eq(t.all.sum_ns, 100 + 31 + 50);
+		cr_expect_eq(t.all.sum_ns, 200 + 63 + 50);
 		if (cases[i].kind != OWNER_PROCESS)
 			continue;
 		cr_expect_eq(t.v[1].n_threads, 2);
-		cr_expect_eq(t.v[1].sum_ns, 31 + 50);
+		cr_expect_eq(t.v[1].sum_ns, 63 + 50);
 		cr_expect_eq(t.v[1].held_ns, 16);
 		cr_expect_eq(b.out.profile.processes[t.v[1].id].pid, 42);
 	}
@@ -205,7 +216,7 @@ Test(state, seconds)
 {
 	uint32_t bar = builder_path(&b, "<main>|Foo#bar"), disk, held;
 	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
-	uint64_t all = 1 + 2 + 4 + 8 + 16; /* of setup(), too short to be seen in ms */
+	uint64_t all = 1 + 2 + 4 + 8 + 16 + 32; /* of setup(), too short to be seen in ms */
 
 	disk = builder_reason(&b, bar, REASON_WAIT_DISK);
 	held = builder_reason(&b, builder_reason(&b, bar, REASON_GVL_HELD), REASON_WAIT_DISK);

@@ -38,6 +38,7 @@ static const struct twin twins[] = {
 	{ F(th_ec),              REFUSED,   F(th_vm),             0,  NULL },
 	{ F(th_thread_id),       ATTACH,    F(th_thread_id),      8,  NULL },
 	{ F(th_ready),           WITHOUT,   F(th_ready),          8,  "GVL" },
+	{ F(th_running_time),    UNSEEN,    F(th_running_time),   -4, NULL }, /* status */
 	{ F(vm_gvl_owner),       WITHOUT,   F(vm_objspace),       0,  "collecting thread" },
 	{ F(vm_gvl_queue),       WITHOUT,   F(vm_gvl_queue),      16, "GVL" },
 	{ F(vm_living_threads),  ATTACH,    F(vm_gvl_queue),      0,  NULL },
