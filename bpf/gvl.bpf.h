@@ -177,7 +177,11 @@ static __always_inline __u64 gvl_charge(__u64 at, __u32 tgid, __u64 now)
 	/* Negative, for a moment, while a wait ends on another CPU. */
 	if ((__s64)more <= 0)
 		return 0;
-	g->charged = all;
+	/*
+	 * Added, not stored: what another CPU has charged at the same moment makes the next charge
+	 * smaller.
+	 */
+	__sync_fetch_and_add(&g->charged, more);
 	return more * 1000;
 }
 

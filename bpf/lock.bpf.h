@@ -213,6 +213,7 @@ static __noinline int lock_charge_before(__u32 walk_id, __u64 mutex)
 	struct walk *w = walk_state(walk_id);
 	struct rbpf_ring_sample *s;
 	__u64 stack, native, request;
+	struct rbpf_span span;
 	__u16 status, flags;
 	struct wait *wait;
 
@@ -224,12 +225,13 @@ static __noinline int lock_charge_before(__u32 walk_id, __u64 mutex)
 		return 0;
 	wait->lock = wait->held = 0;
 	stack = s->stack, native = s->native, request = s->request;
-	status = s->status, flags = s->flags;
+	status = s->status, flags = s->flags, span = s->span;
 	s->stack = wait->stack, s->native = wait->native, s->request = wait->request;
+	s->span = wait->span;
 	s->status = wait->status, s->flags = wait->flags & (RBPF_WAIT_HELD - 1);
 	lock_charge(w, mutex);
 	s->stack = stack, s->native = native, s->request = request;
-	s->status = status, s->flags = flags;
+	s->status = status, s->flags = flags, s->span = span;
 	return 1;
 }
 

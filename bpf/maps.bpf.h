@@ -15,7 +15,8 @@ const volatile __s64 preempt_count_from_rq = 0;
 
 const volatile __u32 n_cpus = 1;
 
-__u64 forgotten = 0; /* how often user space has forgotten what stacks were sent */
+/* Another number each time that user space has forgotten what stacks were sent; nobody knows it. */
+__u64 forgotten = 0;
 /*
  * Processes whose names get lost, by the low bits of the pid: they are copied until then,
  * CLOCK_MONOTONIC.

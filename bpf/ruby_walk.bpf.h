@@ -426,13 +426,15 @@ __noinline int walk_frames(__u32 walk_id)
 	    !walk_frame_begun(walk_id))
 		w->cfp += w->layout.cf_size;
 	w->cf_top = w->cfp;
-	for (i = 0; i < CF_MAX_CHUNKS; i++) {
+	for (i = 0; i < WALK_MAX_CHUNKS && w->chunks_left; i++) {
+		w->chunks_left--;
 		r = walk_chunk(walk_id);
 		if (r < 0)
 			return RBPF_FAULT_STACK;
 		if (!r)
 			return RBPF_OK;
 	}
+	walk_count(RBPF_CNT_READ_LIMIT);
 	return RBPF_FAULT_STACK; /* no end in sight: not a VM stack */
 }
 
@@ -479,7 +481,7 @@ static __always_inline int walk_stack(struct walk *w, __u32 walk_id)
 	int i, r;
 
 	w->n_frames = w->checkpoints.n_outer = 0;
-	w->reads_left = WALK_MAX_READS;
+	walk_may_read(w);
 	w->zjit_on = ZJIT_UNKNOWN;
 	w->hash = w->seed;
 	r = walk_frames(walk_id);

@@ -260,9 +260,9 @@ static __noinline int waking_note(__u32 walk_id, const struct wait *wait, bool t
 
 /*
  * @task, which waits as @wait says, is woken by the current one. No clock's interrupt can come, for
- * sched_waking is called with interrupts off. Who wakes a thread that is none of Ruby's is not
- * told: from 3.3 on who gives the GVL away also wakes the VM's timer thread, which is no wait that
- * anybody looks for.
+ * sched_waking is called with interrupts off, but where a task wakes itself. Who wakes a thread
+ * that is none of Ruby's is not told: from 3.3 on who gives the GVL away also wakes the VM's timer
+ * thread, which is no wait that anybody looks for.
  */
 static __always_inline void waking(const struct wait *wait, const struct task_struct *task)
 {
@@ -289,7 +289,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	__u32 tid = task->pid;
 	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
 
-	if (!wait || !wait->since || wait->woken)
+	if (!wait || !wait->since || wait->woken || is_current(task))
 		return 0;
 	waking(wait, task);
 	wait_woken(task);

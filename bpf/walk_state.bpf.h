@@ -16,13 +16,19 @@
 #define barrier_var(v) __asm__ volatile("" : "+r"(v))
 #endif
 
-#define CF_CHUNK	      64   /* control frames read at a time */
-#define CF_RUN		      8	   /* … and taken by one call */
-#define COMPLETE_RUN	      64   /* frames completed by one call */
-#define CF_MAX_CHUNKS	      1024 /* bounds the loop: 65,536 frames, beyond any VM stack in use */
-#define WALK_MAX_READS	      1024 /* single reads a stack, about 0.1 ms; see read_allowed() */
-#define WINDOW_WORDS	      4096 /* values copied at a time; a power of two */
-#define ME_SLOTS	      4096 /* remembered method entries; a power of two */
+#define CF_CHUNK	      64 /* control frames read at a time */
+#define CF_RUN		      8	 /* … and taken by one call */
+#define COMPLETE_RUN	      64 /* frames completed by one call */
+/*
+ * What one walk does at most, whatever a target has in its memory, and of how many fibers; see
+ * walk_window.bpf.h.
+ */
+#define WALK_MAX_CHUNKS	      256  /* of control frames: four times the RBPF_MAX_FRAMES shown */
+#define WALK_MAX_READS	      1024 /* single reads, about 0.1 ms */
+#define WALK_MAX_WINDOWS      128  /* copies of values, 4 MiB: VM stacks have 1 MiB, mostly */
+#define WALK_MAX_ZJIT	      (2 * RBPF_MAX_FRAMES) /* frames of ZJIT, two reads each */
+#define WINDOW_WORDS	      4096		    /* values copied at a time; a power of two */
+#define ME_SLOTS	      4096		    /* remembered method entries; a power of two */
 #define ME_NEAR		      512 /* … and those of the frames that a stack has there; a power of two */
 #define ME_NEAR_SHIFT	      5	   /* bytes of a control frame for each place of me_near[] */
 #define ISEQ_SLOTS	      4096 /* remembered iseqs; a power of two */
@@ -233,7 +239,10 @@ struct walk {
 	__u32 first_frame;   /* of this fiber, in frames[] */
 	__u32 n_cut;	     /* frames left out in the middle of this fiber's stack */
 	__u32 max_frames;    /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
-	__u32 reads_left;
+	__u32 reads_left;    /* of WALK_MAX_READS … */
+	__u32 windows_left;
+	__u32 chunks_left;
+	__u32 zjit_left;
 	__u32 n_words;	     /* at frames[], once they are packed: stack_pack() */
 	__u32 n_durable;     /* outermost frames that stay what they are: frame_is_durable() */
 	__u32 lasting;	     /* checkpoints outlast the era: stack_lasts() */

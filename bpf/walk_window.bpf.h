@@ -10,15 +10,29 @@
 
 #include "walk_state.bpf.h"
 
+/* At the start of a walk. */
+static __always_inline void walk_may_read(struct walk *w)
+{
+	w->reads_left = WALK_MAX_READS;
+	w->windows_left = WALK_MAX_WINDOWS;
+	w->chunks_left = WALK_MAX_CHUNKS;
+	w->zjit_left = WALK_MAX_ZJIT;
+}
+
 /*
  * Copy the values below and up to @ep, as many as there are and fit. Downwards, because older
  * frames' environments lie below; and never above ep, where the stack may never have been touched.
+ * A target could have each frame's ep so that the window has to be moved: after WALK_MAX_WINDOWS
+ * times its environments are read one by one, as far as read_allowed() allows that.
  */
 static __always_inline int window_move(struct walk *w, __u64 ep)
 {
 	__u64 hi = ep + 8, lo = w->stack_lo;
 	__u64 size = hi - lo;
 
+	if (!w->windows_left)
+		return -1;
+	w->windows_left--;
 	w->win_hi = 0;
 	if (size > sizeof(w->win)) {
 		lo = hi - sizeof(w->win);

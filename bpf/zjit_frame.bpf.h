@@ -35,7 +35,12 @@ __noinline int walk_zjit_frame(__u32 walk_id, __u64 jit_return)
 	    !zjit_on(w))
 		return 0;
 	w->zjit_frame[0] = w->zjit_frame[1] = 0;
-	if (read_allowed(w) && !walk_read(&frame, sizeof(frame), jit_return - 8) && read_allowed(w))
+	if (!w->zjit_left) {
+		walk_count(RBPF_CNT_READ_LIMIT);
+		return 1;
+	}
+	w->zjit_left--;
+	if (!walk_read(&frame, sizeof(frame), jit_return - 8))
 		walk_read(w->zjit_frame, sizeof(w->zjit_frame), frame);
 	return 1;
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "engine/engine.h"
 #include "engine/preempt_count.h"
 #include "rbpf.skel.h"
@@ -98,6 +99,8 @@ int bpf_object_load(const struct engine_options *opts, struct rbpf_bpf **ret, st
 	*ret = skel;
 	if (!skel)
 		return bpf_object_refused(-errno, "open the BPF object", err);
+	/* Fingerprints depend on it: nobody can make a stack that has that of another one. */
+	skel->bss->forgotten = hash_seed();
 	skel->rodata->max_frames = opts->max_frames;
 	skel->rodata->follow_children = opts->follow;
 	skel->rodata->system_wide = opts->system_wide;

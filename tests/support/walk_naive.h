@@ -322,7 +322,7 @@ static inline const char *naive_compare(const struct walk *w, const struct memor
 	n = naive_walk(mem, &w->layout, ec, w->max_frames, frames,
 		       whole < w->n_frames ? whole : w->max_frames + 1);
 	/* A walk that has used up its reads knows less, and says so in a counter. */
-	if (n.odd || !w->reads_left)
+	if (n.odd || !w->reads_left || !w->chunks_left || !w->zjit_left)
 		goto out;
 	if (whole < w->n_frames ? n.n_frames < whole : n.n_frames != w->n_frames)
 		problem = "the number of frames";

@@ -27,7 +27,7 @@ static void setup(struct fixture *f)
 		f->iseqs[i] = image_iseq(f->img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD,
 									.label = labels[i] });
 	f->w = walk_host_new(&f->img->vm.walk, RBPF_MAX_FRAMES);
-	f->w->reads_left = WALK_MAX_READS;
+	walk_may_read(f->w);
 	walk_host.mem = &f->img->vm.mem;
 	memset(walk_host.checkpoints, 0, sizeof(walk_host.checkpoints));
 }

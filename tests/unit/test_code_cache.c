@@ -108,7 +108,7 @@ static struct rbpf_frame with_check(struct fixture *f, struct rbpf_frame frame)
 	walk_host.mem = &f->img->vm.mem;
 	walk_host.walk = w;
 	w->layout.flags |= RBPF_LAYOUT_NO_AGE; /* also of an old one */
-	w->reads_left = WALK_MAX_READS;
+	walk_may_read(w);
 	w->frames[0] = frame;
 	w->n_frames = 1;
 	walk_complete(0);
@@ -1031,7 +1031,7 @@ static struct rbpf_frame copy(struct fixture *f, struct stack_era sampled, struc
 	walk_host.walk = w;
 	walk_host_forget();
 	w->layout.flags |= RBPF_LAYOUT_COPY;
-	w->reads_left = WALK_MAX_READS;
+	walk_may_read(w);
 	w->frames[0] = frame;
 	w->n_frames = 1;
 	walk_complete(0);
@@ -1662,7 +1662,7 @@ static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk
 	walk_host.walk = w;
 	walk_host.ring_full = sim_random(s, 100) < s->full;
 	walk_host_seed(w, gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
-	w->reads_left = WALK_MAX_READS;
+	walk_may_read(w);
 	w->frames[0] = sample->frame;
 	w->n_frames = 1;
 	walk_complete(0);
@@ -1689,7 +1689,7 @@ static void sim_check(struct sim *s, struct sim_sample *sample, const struct wal
 	walk_host.walk = w;
 	walk_host_seed(w, gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
 	w->old_seed = gc->major ? rbpf_mix(77, gc->major) | 1 : 0;
-	w->reads_left = WALK_MAX_READS;
+	walk_may_read(w);
 	w->frames[0] = sample->frame;
 	w->n_frames = 1;
 	walk_complete(0);

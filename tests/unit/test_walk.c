@@ -908,6 +908,36 @@ Test(walk, more_fibers_than_are_followed)
 	check_fibers(FIBER_MAX_DEPTH + 4, FIBER_MAX_DEPTH + 1, 3);
 }
 
+/*
+ * A target can have each environment where the window is not, in frames that are not shown and so
+ * not counted, and fibers in a ring: all that a walk reads has an end.
+ */
+static void check_far_environments(const char *version, uint32_t frames)
+{
+	struct fixture f = setup(version, 512 * 1024, RBPF_MAX_FRAMES);
+	const uint64_t apart = 2 * sizeof(f.w->win);
+
+	for (uint32_t i = 0; i < frames; i++) {
+		image_push(&f.t, &(struct image_frame) { .flags = IMAGE_IFUNC | IMAGE_CFRAME });
+		image_put64(f.img, f.t.cfp + 32, f.t.lo + (i & 1 ? 3 : 1) * apart);
+	}
+	image_put64(f.img, f.t.fiber + f.img->facts.fiber_prev, f.t.fiber);
+	run(&f);
+	cr_expect(walk_host.counters[RBPF_CNT_READ_LIMIT], "%s", version);
+	cr_expect_leq(walk_host.bytes, 6u << 20, "%s: %zu bytes", version, walk_host.bytes);
+	cr_expect_leq(walk_host.reads, 2000, "%s: %zu reads", version, walk_host.reads);
+	teardown(&f);
+}
+
+Test(walk, environments_far_from_each_other)
+{
+	FOR_EACH_VERSION(v)
+	{
+		check_far_environments(image_versions[v].minor, 1000);
+		check_far_environments(image_versions[v].minor, 30000);
+	}
+}
+
 /* What memory says may be anything: also that a fiber was resumed by itself. */
 Test(walk, fibers_in_a_ring)
 {
