@@ -200,6 +200,29 @@ static void change_environments(void)
 	}
 }
 
+/*
+ * Frames of blocks in C, which are not shown and so not counted, each with its environment far from
+ * that of the one before.
+ */
+static void change_far_environments(void)
+{
+	const size_t size = 8 << 20, count = 16000;
+	uint64_t *stack = space(size), *cfp = stack + size / 8 - (count + 1) * CFP_WORDS;
+	size_t i;
+
+	memset(stack, 1, size); /* else it cannot be copied in a tick */
+	for (i = 0; i < count; i++) {
+		uint64_t *ep = stack + ((i & 1 ? 3 : 1) << 13);
+
+		ep[0] = 0x66660081; /* IFUNC, CFRAME */
+		memcpy(cfp + i * CFP_WORDS, frames[0], CFP_WORDS * 8);
+		cfp[i * CFP_WORDS + CFP_EP] = (uint64_t)ep;
+	}
+	ec[EC_STACK] = (uint64_t)stack;
+	ec[EC_SIZE] = size / 8;
+	ec[EC_CFP] = (uint64_t)cfp;
+}
+
 /* Words of what a walk reads, each time others. */
 static void *scribble(void *arg)
 {
@@ -283,6 +306,8 @@ void corrupt(const char *how, int after_ms)
 		change_many_frames();
 	else if (!strcmp(how, "environments"))
 		change_environments();
+	else if (!strcmp(how, "far environments"))
+		change_far_environments();
 	else if (!strcmp(how, "scribble"))
 		change_all_the_while();
 	else if (!strcmp(how, "instructions"))

@@ -7,8 +7,8 @@ require_relative 'elf'
 require_relative 'support'
 
 class HostileMemoryTest < HostileTest
-  HOW = ['large', 'own parent', 'parents', 'labels', 'labels of 1 MB', 'paths', 'stack', 'frames', 'environments', 'scribble',
-         'instructions'].freeze
+  HOW = ['large', 'own parent', 'parents', 'labels', 'labels of 1 MB', 'paths', 'stack', 'frames', 'environments', 'far environments',
+         'scribble', 'instructions'].freeze
 
   def corrupted(how, after_ms = 0)
     missing 'corrupt.c is for Ruby 3.1' unless IO.popen(%w[ruby -e] + ['print RUBY_VERSION'], &:read).start_with?('3.1.')
