@@ -228,6 +228,18 @@ class StatesTest < LiveTest
     assert_in_delta 3, said['three']['cpu'].fdiv(said['one']['cpu']), 0.1
   end
 
+  # Of some ten thousand waits a second none is lost, and each is counted.
+  def test_waits_as_short_as_they_can_be
+    target = start('pingpong.rb', SECONDS)
+    record_states([target], '-F', '99')
+    target.wait_for('switches')['switches'].each do |tid, switches|
+      waits = recording.rows('--by', 'state', '--event', 'wait', '--tid', tid.to_s)
+                       .sum { |row| row['state'] == 'pipe' ? row['samples'] : 0 }
+      assert_operator switches, :>, SECONDS * 1000
+      assert_in_delta switches, waits, (switches * 0.001) + 20, tid
+    end
+  end
+
   # Who wants the GVL for longer than a turn gives it away and waits; others come back and wait.
   TURNS = { 'compute' => 0.95..1, 'pass' => 0.95..1, 'nap' => 0..0.05, 'zip' => 0..0.1 }.freeze
 
