@@ -9,6 +9,7 @@
 # make demo       install what is needed, build, record a Ruby program, draw its flame graph
 # make bench      what rbpf costs, as ratios within one run
 # make install    DESTDIR, PREFIX; uninstall, with the same, undoes it
+# make deb        a Debian package of it
 #
 # CROSS_COMPILE=aarch64-linux-gnu-    build for another machine; rbpf is then left in $(O), of which it
 #                                     needs one of its own: O=build/arm64
@@ -76,7 +77,7 @@ LIB	 := $(O)/librbpf.a
 SKEL	 := $(O)/rbpf.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-live bench-scale bench-views install uninstall clean
+.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-live bench-scale bench-views install uninstall deb clean
 
 all: $(RBPF)
 
@@ -171,6 +172,25 @@ uninstall:
 	rm -f $(DESTDIR)$(BASHDIR)/rbpf $(DESTDIR)$(ZSHDIR)/_rbpf $(DESTDIR)$(FISHDIR)/rbpf.fish
 	rm -f $(patsubst man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard man/*.1))
 	rm -f $(patsubst man/%,$(DESTDIR)$(MANDIR)/man5/%,$(wildcard man/*.5))
+
+# A package for Debian and what is made from it, of the release that it is built on: what it depends on are the packages
+# that the libraries it is linked with are from.
+DEB = rbpf_$(VERSION)_$$(dpkg --print-architecture).deb
+DEB_LIBRARIES = objdump -p $(RBPF) | sed -n 's|^ *NEEDED *|*/$(shell $(CC) -print-multiarch)/|p'
+
+deb: $(RBPF)
+	$(Q)rm -rf $(O)/deb
+	$(Q)$(MAKE) --no-print-directory -s install DESTDIR=$(O)/deb PREFIX=/usr
+	$(Q)gzip -9n $(O)/deb/usr/share/man/man*/*
+	$(Q)install -D -m 644 LICENSE $(O)/deb/usr/share/doc/rbpf/copyright
+	$(Q)install -d $(O)/deb/DEBIAN
+	$(Q)needs=$$($(DEB_LIBRARIES) | xargs dpkg-query -S | sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g') && \
+	printf '%s\n' 'Package: rbpf' 'Version: $(VERSION)' "Architecture: $$(dpkg --print-architecture)" \
+		'Maintainer: rbpf <root@localhost>' 'Section: devel' 'Priority: optional' "Depends: $$needs" \
+		'Recommends: libcapstone4' 'Description: eBPF profiler for Ruby' \
+		' Records what Ruby processes spend CPU time on and what they wait for, without' \
+		' changing, restarting or stopping them.' > $(O)/deb/DEBIAN/control
+	$(Q)dpkg-deb --root-owner-group --build $(O)/deb $(DEB)
 
 clean:
 	rm -rf $(O) rbpf

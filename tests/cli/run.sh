@@ -1871,6 +1871,21 @@ if begin "make uninstall removes all that make install installs"; then
 	fi
 fi
 
+if begin "make deb makes a package"; then
+	if ! make -s -C "$root" -o "$rbpf" deb O="$tmp/o" DEB="$tmp/rbpf.deb" RBPF="$rbpf" > "$out" 2> "$err"; then
+		not_ok "make deb fails"
+	elif ! dpkg-deb -x "$tmp/rbpf.deb" "$tmp/package" || ! "$tmp/package/usr/bin/rbpf" --version > "$out" 2> "$err"; then
+		not_ok "what is in it does not run"
+	elif ! dpkg-deb -f "$tmp/rbpf.deb" Depends | tr -d ' ' | tr , '\n' | grep -qx 'libbpf1'; then
+		not_ok "depends on $(dpkg-deb -f "$tmp/rbpf.deb" Depends)"
+	elif dpkg-deb -f "$tmp/rbpf.deb" Depends | tr -d ' ' | tr , '\n' | xargs dpkg -s > /dev/null 2> "$err" &&
+		[ -s "$tmp/package/usr/share/man/man1/rbpf-record.1.gz" ]; then
+		ok
+	else
+		not_ok "something is missing"
+	fi
+fi
+
 if [ $((passed + failed + skipped)) = 0 ]; then
 	echo "tests/cli: no test has '$pattern' in its name" >&2
 	exit 1
