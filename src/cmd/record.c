@@ -257,15 +257,18 @@ static int check_outcome(const struct run *run, struct err *err)
 /* @exported: whether the recording was exported, too. */
 static void say_summary(const struct run *run, uint64_t bytes, bool exported)
 {
-	uint64_t took = run->end_ns - run->start_ns;
+	const struct summary_recording recording = {
+		.duration_ns = run->end_ns - run->start_ns,
+		.frequency = (uint32_t)run->opts->frequency,
+	};
 	struct buf text _cleanup_(buf_deinit) = BUF_INIT;
 	struct collector_status st;
 
 	collector_status(run->s.collector, &st);
-	buf_addf(&text, "recorded %s of %s to %s (%s)\n", num_duration(took).s,
+	buf_addf(&text, "recorded %s of %s to %s (%s)\n", num_duration(recording.duration_ns).s,
 		 num_of(st.processes, "process", "processes").s,
 		 strcmp(run->opts->output, "-") ? run->opts->output : "stdout", num_bytes(bytes).s);
-	summary_totals(&run->totals, took, &text);
+	summary_totals(&run->totals, &recording, &text);
 	if (exported)
 		buf_addf(&text, "wrote %s\n", run->opts->export_path);
 	if (run->totals.samples && !strcmp(run->opts->output, CMD_DEFAULT_RECORDING))

@@ -149,7 +149,7 @@ static void info_lost(const struct profile *p, struct buf *out)
 static void render_info(const struct report *r, const struct selected *selected, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
-	uint64_t duration = recording_duration(r->rec);
+	const struct summary_recording recording = report_summary_recording(r);
 
 	buf_addstr(out, "recording  ");
 	utf8_sanitise(out, r->rec->path, strlen(r->rec->path));
@@ -157,11 +157,11 @@ static void render_info(const struct report *r, const struct selected *selected,
 	if (r->rec->report.lost_bytes)
 		buf_addf(out, "unusable   %s at its end\n", num_bytes(r->rec->report.lost_bytes).s);
 	info_meta(&p->meta, out);
-	buf_addf(out, "duration   %s\n", num_duration(duration).s);
+	buf_addf(out, "duration   %s\n", num_duration(recording.duration_ns).s);
 	info_processes(p, selected, out);
 	buf_addf(out, "stacks     %s of %s\n", num_count(p->n_stacks ? p->n_stacks - 1 : 0).s,
 		 num_of(p->n_frames, "frame", "frames").s);
-	summary_totals(&p->totals, duration, out);
+	summary_totals(&p->totals, &recording, out);
 	report_native(r, out);
 	info_lost(p, out);
 }

@@ -69,6 +69,7 @@ void report_json_totals(const struct report *r, uint64_t samples, uint64_t value
 	json_u64(j, "gc_ns", t->gc_ns);
 	json_u64(j, "gc_unknown_ns", t->gc_unknown_ns);
 	json_u64(j, "cpu_kernel_ns", t->cpu_kernel_ns);
+	json_bool(j, "cpu_differs", summary_cpu_differs(t, p->meta.frequency));
 	json_u64(j, "rbpf_cpu_ns", t->rbpf_cpu_ns);
 	json_u64(j, "rbpf_start_cpu_ns", t->rbpf_start_cpu_ns);
 	json_u64(j, "kernel_ns_per_sample", t->kernel_ns_per_sample);

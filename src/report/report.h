@@ -13,6 +13,7 @@
 
 #include "profile/recording.h"
 #include "profile/replay.h"
+#include "ui/summary.h"
 #include "view/flat.h"
 #include "view/state.h"
 
@@ -119,6 +120,9 @@ void report_header(const struct report *r, uint64_t samples, uint64_t value, str
 
 /* A line with the command line that recorded it, and what was lost: "  command …; lost 0, …". */
 void report_quality(const struct report *r, struct buf *out);
+
+/* What the lines of ui/summary.h need to know of the recording. */
+struct summary_recording report_summary_recording(const struct report *r);
 
 /* The lines below: how far to trust it. */
 void report_footer(const struct report *r, struct buf *out);

@@ -164,13 +164,20 @@ void report_native(const struct report *r, struct buf *out)
 	buf_addch(out, '\n');
 }
 
+struct summary_recording report_summary_recording(const struct report *r)
+{
+	return (struct summary_recording) { .duration_ns = recording_duration(r->rec),
+					    .frequency = r->rec->profile.meta.frequency };
+}
+
 void report_quality(const struct report *r, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
+	const struct summary_recording recording = report_summary_recording(r);
 
 	if (p->meta.command && *p->meta.command)
 		buf_addf(out, "  command: %s\n", p->meta.command);
-	summary_defects(&p->totals, out);
+	summary_defects(&p->totals, &recording, out);
 }
 
 /* More samples make waits no more exact than they are. */

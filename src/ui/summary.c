@@ -2,10 +2,15 @@
 #include "ui/summary.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "profile/profile.h"
 
 /* Above this share of failed samples the summary says so in a line of its own. */
 #define FAILED_PERCENT_TOLD 5
+
+/* So far may samples be from the kernel's account: summary_cpu_differs(). */
+#define CPU_PERCENT_APART   5
+#define CPU_DEVIATIONS	    3
 
 struct num_text num_value(enum value_unit unit, uint64_t value)
 {
@@ -81,17 +86,75 @@ static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struc
 /* Above this share of what the CPUs of the machine had to do it is told what was stolen of it. */
 #define STOLEN_PERCENT_TOLD 1
 
+static bool much_stolen(const struct profile_totals *t)
+{
+	const uint64_t all = t->machine_busy_ns + t->machine_stolen_ns;
+
+	return t->machine_stolen_ns > all / 100 * STOLEN_PERCENT_TOLD;
+}
+
 static void add_stolen(const struct profile_totals *t, struct buf *out)
 {
 	const uint64_t all = t->machine_busy_ns + t->machine_stolen_ns;
 
-	if (t->machine_stolen_ns <= all / 100 * STOLEN_PERCENT_TOLD)
+	if (!much_stolen(t))
 		return;
 	buf_addf(
 		out,
 		"  %s of CPU time was taken by the hypervisor (steal), %s of what the CPUs of this "
 		"machine had to do: clock ticks are lost in it\n",
 		num_duration(t->machine_stolen_ns).s, num_percent(t->machine_stolen_ns, all).s);
+}
+
+/* How far the samples are from the kernel's account. */
+static uint64_t cpu_apart_ns(const struct profile_totals *t)
+{
+	return t->cpu_sampled_ns > t->cpu_kernel_ns ? t->cpu_sampled_ns - t->cpu_kernel_ns
+						    : t->cpu_kernel_ns - t->cpu_sampled_ns;
+}
+
+bool summary_cpu_differs(const struct profile_totals *t, uint32_t frequency)
+{
+	const double per_ns = (double)frequency / NSEC_PER_SEC;
+	const double expected = (double)t->cpu_kernel_ns * per_ns; /* samples */
+	const double apart = (double)cpu_apart_ns(t) * per_ns;
+
+	/*
+	 * If chance places the samples, the root of their number is its standard deviation; here
+	 * both are squared. Clocks of threads do better than chance.
+	 */
+	return apart > expected * CPU_PERCENT_APART / 100 &&
+	       apart * apart > CPU_DEVIATIONS * CPU_DEVIATIONS * expected && expected > 0;
+}
+
+/* Why there are too few samples: what is known to have happened comes before what is likely. */
+static const char *why_too_few(const struct profile_totals *t, uint32_t frequency)
+{
+	const double missing = (double)cpu_apart_ns(t) * frequency / NSEC_PER_SEC;
+
+	if ((double)t->lost > missing / 2)
+		return "for samples were lost: 'rbpf report --info' says why";
+	if (much_stolen(t))
+		return "for clock ticks are lost in what the hypervisor takes";
+	return "probably that of switching threads that run for less than 1 ms at a time, in which "
+	       "no clock ticks; 'rbpf report --states' of a --mode states recording has all of it";
+}
+
+static void warn_cpu_differs(const struct profile_totals *t, uint32_t frequency, struct buf *out)
+{
+	const struct num_text apart = num_percent(cpu_apart_ns(t), t->cpu_kernel_ns);
+
+	if (!summary_cpu_differs(t, frequency))
+		return;
+	if (t->cpu_sampled_ns < t->cpu_kernel_ns)
+		buf_addf(out, "  warning: %s of the CPU time was not sampled, %s\n", apart.s,
+			 why_too_few(t, frequency));
+	else
+		buf_addf(out,
+			 "  warning: the samples stand for %s more CPU time than was used: what "
+			 "begins and ends many times a second, or works at the rate of the clock, "
+			 "can be sampled too often; compare with another -F\n",
+			 apart.s);
 }
 
 /* What is missing or uncertain for another reason than samples that were lost. */
@@ -108,7 +171,8 @@ static void add_counters(const struct profile_totals *t, struct buf *out)
 	}
 }
 
-void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
+void summary_totals(const struct profile_totals *t, const struct summary_recording *recording,
+		    struct buf *out)
 {
 	uint64_t ruby = t->samples - t->failed - t->no_ruby;
 	uint64_t no_ruby = t->no_ruby > t->not_recorded ? t->no_ruby - t->not_recorded : 0;
@@ -134,7 +198,8 @@ void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct
 	buf_addstr(out, "  cpu       ");
 	add_cpu(t, " sampled", out);
 	buf_addch(out, '\n');
-	add_cost(t, duration_ns, out);
+	add_cost(t, recording->duration_ns, out);
+	warn_cpu_differs(t, recording->frequency, out);
 	if (t->failed * 100 > t->samples * FAILED_PERCENT_TOLD)
 		buf_addf(out,
 			 "  %s of the samples have no Ruby stack because the walk failed: "
@@ -147,7 +212,8 @@ void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct
 	add_counters(t, out);
 }
 
-void summary_defects(const struct profile_totals *t, struct buf *out)
+void summary_defects(const struct profile_totals *t, const struct summary_recording *recording,
+		     struct buf *out)
 {
 	buf_addf(out, "  lost %s, truncated %s, unresolved %s, failed %s (%s of samples)\n",
 		 num_count(t->lost).s, num_count(t->truncated).s, num_count(t->unresolved).s,
@@ -155,6 +221,7 @@ void summary_defects(const struct profile_totals *t, struct buf *out)
 	buf_addstr(out, "  cpu sampled ");
 	add_cpu(t, "", out);
 	buf_addch(out, '\n');
+	warn_cpu_differs(t, recording->frequency, out);
 	add_stolen(t, out);
 	add_counters(t, out);
 }

@@ -6,6 +6,7 @@
 #ifndef RBPF_UI_SUMMARY_H
 #define RBPF_UI_SUMMARY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/number.h"
@@ -17,18 +18,33 @@ struct num_text num_value(enum value_unit unit, uint64_t value); /* "30.0 s", "1
 struct num_text num_column(enum value_unit unit,
 			   uint64_t value); /* the same for columns: "9.41s" */
 
-/*
- * The summary at the end of a recording of @duration_ns: samples, losses, CPU time against
- * the kernel's account with the share of garbage collection if there was any, and what rbpf itself
- * cost. Four indented lines; one more if native stacks were walked, one more if more than 5 % of
- * the samples failed, and one for each counter that matters (profile/counters.h).
- */
-void summary_totals(const struct profile_totals *totals, uint64_t duration_ns, struct buf *out);
+/* What these lines need to know of a recording beside its totals. */
+struct summary_recording {
+	uint64_t duration_ns; /* 0 if unknown */
+	uint32_t frequency;   /* Hz of CPU time; 0 if unknown */
+};
 
 /*
- * What was lost or is not known, for the end of a report: two lines, and one for each counter that
- * matters.
+ * Whether the CPU time that was sampled differs from the kernel's account by more than 5 %, and by
+ * more than three standard deviations of the number of its samples: of few samples chance alone
+ * explains more than 5 %.
  */
-void summary_defects(const struct profile_totals *totals, struct buf *out);
+bool summary_cpu_differs(const struct profile_totals *totals, uint32_t frequency);
+
+/*
+ * The summary at the end of a recording: samples, losses, CPU time against the kernel's account
+ * with the share of garbage collection if there was any, and what rbpf itself cost. Four indented
+ * lines; one more if native stacks were walked, one more if more than 5 % of the samples failed,
+ * one if summary_cpu_differs(), and one for each counter that matters (profile/counters.h).
+ */
+void summary_totals(const struct profile_totals *totals, const struct summary_recording *recording,
+		    struct buf *out);
+
+/*
+ * What was lost or is not known, for the end of a report: two lines, one more if
+ * summary_cpu_differs(), and one for each counter that matters.
+ */
+void summary_defects(const struct profile_totals *totals, const struct summary_recording *recording,
+		     struct buf *out);
 
 #endif

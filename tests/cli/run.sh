@@ -598,6 +598,11 @@ if begin "report"; then
 	if grep -q 'Integer#times (C)' "$out"; then expect 0 ""; else not_ok "no (C)"; fi
 	run report few.data
 	if grep -q 'few samples: 10 in all' "$out"; then expect 0 ""; else not_ok "few samples"; fi
+	if grep -q '^  warning: 96.7% of the CPU time was not sampled, ' "$out"; then expect 0 ""; else not_ok "cpu"; fi
+	run report --json few.data
+	if grep -q '"cpu_differs":true' "$out"; then expect 0 ""; else not_ok "cpu_differs"; fi
+	run report --json full.data
+	if grep -q '"cpu_differs":false' "$out"; then expect 0 ""; else not_ok "cpu_differs"; fi
 	run report --tree full.data
 	if grep -q '├─ Cart#total' "$out"; then expect 0 ""; else not_ok "no tree"; fi
 	run report --info full.data

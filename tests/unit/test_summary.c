@@ -9,6 +9,10 @@
 #include "profile/profile.h"
 #include "ui/summary.h"
 
+static const struct summary_recording unknown;
+static const struct summary_recording half_a_minute = { .duration_ns = 30 * NSEC_PER_SEC,
+							.frequency = 99 };
+
 Test(summary, totals)
 {
 	const struct profile_totals totals = {
@@ -32,7 +36,7 @@ Test(summary, totals)
 	};
 	_cleanup_buf_ struct buf out = BUF_INIT;
 
-	summary_totals(&totals, 30 * NSEC_PER_SEC, &out);
+	summary_totals(&totals, &half_a_minute, &out);
 	cr_expect_str_eq(buf_str(&out),
 			 "  samples   11,876    Ruby 94.3%   no Ruby 5.1%   walk failed 0.6%\n"
 			 "  native    11,870    complete 99.9%\n"
@@ -44,7 +48,7 @@ Test(summary, totals)
 			 "%s", buf_str(&out));
 
 	buf_reset(&out);
-	summary_defects(&totals, &out);
+	summary_defects(&totals, &half_a_minute, &out);
 	cr_expect_str_eq(buf_str(&out),
 			 "  lost 2, truncated 3, unresolved 41, failed 71 (0.6% of samples)\n"
 			 "  cpu sampled 119.9 s of 121.0 s by the kernel's account (99.1%)\n",
@@ -59,19 +63,19 @@ Test(summary, share_of_garbage_collection)
 		.cpu_kernel_ns = 11 * NSEC_PER_SEC,
 		.gc_ns = 1120 * NSEC_PER_MSEC,
 	};
-	const struct profile_totals unknown = { .cpu_sampled_ns = 10, .gc_ns = 5 };
+	const struct profile_totals no_account = { .cpu_sampled_ns = 10, .gc_ns = 5 };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 
-	summary_totals(&totals, 0, &out);
+	summary_totals(&totals, &unknown, &out);
 	cr_expect(strstr(buf_str(&out), "  cpu       10.0 s sampled of 11.0 s by the kernel's "
 					"account (90.9%)   GC 11.2%\n"),
 		  "%s", buf_str(&out));
 	buf_reset(&out);
-	summary_defects(&totals, &out);
+	summary_defects(&totals, &unknown, &out);
 	cr_expect(strstr(buf_str(&out), "of 11.0 s by the kernel's account (90.9%)   GC 11.2%\n"),
 		  "%s", buf_str(&out));
 	buf_reset(&out);
-	summary_defects(&unknown, &out);
+	summary_defects(&no_account, &unknown, &out);
 	cr_expect(strstr(buf_str(&out), "account is not in the recording   GC 50.0%\n"), "%s",
 		  buf_str(&out));
 }
@@ -82,24 +86,24 @@ Test(summary, unknown_garbage_collection)
 	struct profile_totals t = { .cpu_sampled_ns = 1000, .gc_unknown_ns = 1000 };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 
-	summary_defects(&t, &out);
+	summary_defects(&t, &unknown, &out);
 	cr_expect(strstr(buf_str(&out), "is not in the recording   GC unknown\n"), "%s",
 		  buf_str(&out));
 	buf_reset(&out);
-	summary_totals(&t, 0, &out);
+	summary_totals(&t, &unknown, &out);
 	cr_expect(strstr(buf_str(&out), "   GC unknown\n"), "%s", buf_str(&out));
 	cr_expect(strstr(buf_str(&out), "'rbpf doctor -p PID'"), "%s", buf_str(&out));
 	t.gc_unknown_ns = 400;
 	buf_reset(&out);
-	summary_totals(&t, 0, &out);
+	summary_totals(&t, &unknown, &out);
 	cr_expect(strstr(buf_str(&out), "   GC 0.0%, unknown of 40.0%\n"), "%s", buf_str(&out));
 	t.gc_ns = 300;
 	buf_reset(&out);
-	summary_totals(&t, 0, &out);
+	summary_totals(&t, &unknown, &out);
 	cr_expect(strstr(buf_str(&out), "   GC 30.0%, unknown of 40.0%\n"), "%s", buf_str(&out));
 	t.gc_unknown_ns = 0;
 	buf_reset(&out);
-	summary_totals(&t, 0, &out);
+	summary_totals(&t, &unknown, &out);
 	cr_expect_null(strstr(buf_str(&out), "unknown"), "%s", buf_str(&out));
 }
 
@@ -115,7 +119,7 @@ Test(summary, counters_that_matter)
 	totals.counters[COUNTER_ENV_FAULT] = 10;
 	totals.counters[COUNTER_LOST_STACK] = 1;
 	totals.counters[COUNTER_NOT_FOLLOWED] = 1234;
-	summary_totals(&totals, 0, &out);
+	summary_totals(&totals, &unknown, &out);
 	lines = strstr(buf_str(&out), "overhead");
 	cr_assert(lines);
 	cr_expect_str_eq(
@@ -129,7 +133,7 @@ Test(summary, counters_that_matter)
 
 	buf_reset(&out);
 	totals.counters[COUNTER_ENV_FAULT] = 11;
-	summary_defects(&totals, &out);
+	summary_defects(&totals, &unknown, &out);
 	cr_expect(strstr(buf_str(&out), "\n  11 environments of frames could not be read"), "%s",
 		  buf_str(&out));
 }
@@ -148,16 +152,77 @@ Test(summary, time_that_a_hypervisor_took)
 		"it\n";
 	_cleanup_buf_ struct buf out = BUF_INIT;
 
-	summary_totals(&totals, 1, &out);
+	summary_totals(&totals, &unknown, &out);
 	cr_expect_not_null(strstr(buf_str(&out), said), "%s", buf_str(&out));
 	buf_reset(&out);
-	summary_defects(&totals, &out);
+	summary_defects(&totals, &unknown, &out);
 	cr_expect_not_null(strstr(buf_str(&out), said), "%s", buf_str(&out));
 	buf_reset(&out);
 	totals.machine_busy_ns = 495 * NSEC_PER_SEC;
-	summary_totals(&totals, 1, &out);
-	summary_defects(&totals, &out);
+	summary_totals(&totals, &unknown, &out);
+	summary_defects(&totals, &unknown, &out);
 	cr_expect_null(strstr(buf_str(&out), "hypervisor"), "%s", buf_str(&out));
+}
+
+/* Whether both summaries warn, as @how, that @sampled_ms are too far from @account_ms. */
+static void expect_warned(struct profile_totals *t, uint64_t sampled_ms, uint64_t account_ms,
+			  const char *how)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	t->cpu_sampled_ns = sampled_ms * NSEC_PER_MSEC;
+	t->cpu_kernel_ns = account_ms * NSEC_PER_MSEC;
+	cr_expect_eq(summary_cpu_differs(t, half_a_minute.frequency), how != NULL);
+	for (int i = 0; i < 2; i++) {
+		buf_reset(&out);
+		if (i)
+			summary_defects(t, &half_a_minute, &out);
+		else
+			summary_totals(t, &half_a_minute, &out);
+		cr_expect_eq(strstr(buf_str(&out), how ? how : "warning") != NULL, how != NULL,
+			     "%s", buf_str(&out));
+	}
+}
+
+/* By more than 5 %, and by more than what chance does to so many samples. */
+Test(summary, cpu_differs)
+{
+	static const char switches[] =
+		"\n  warning: 22.0% of the CPU time was not sampled, probably "
+		"that of switching threads";
+	struct profile_totals t = { .samples = 1000 };
+
+	expect_warned(&t, 7800, 10000, switches);
+	expect_warned(&t, 780, 1000, NULL);	 /* 22 samples of 99 */
+	expect_warned(&t, 1580, 2000, NULL);	 /* 41.6 of 198; 42.2 are three deviations */
+	expect_warned(&t, 1560, 2000, switches); /* 43.6 */
+	expect_warned(&t, 95000, 100000, NULL);
+	expect_warned(&t, 94900, 100000, "\n  warning: 5.1% of the CPU time was not sampled, ");
+	expect_warned(&t, 105000, 100000, NULL);
+	expect_warned(&t, 112000, 100000,
+		      "\n  warning: the samples stand for 12.0% more CPU time than was used: ");
+	expect_warned(&t, 1000, 0, NULL); /* the account is unknown */
+	expect_warned(&t, 0, 10000, "\n  warning: 100.0% of the CPU time was not sampled, ");
+	cr_expect_not(summary_cpu_differs(&t, 0));
+	cr_expect(summary_cpu_differs(&t, UINT32_MAX), "as a file may say");
+}
+
+/* What is known to have happened is the reason that is told. */
+Test(summary, why_cpu_differs)
+{
+	static const char lost[] = " was not sampled, for samples were lost: ";
+	static const char stolen[] = " was not sampled, for clock ticks are lost in what the hyper";
+	static const char switches[] = " was not sampled, probably that of switching threads ";
+	struct profile_totals t = { .samples = 1000,
+				    .machine_busy_ns = 9500,
+				    .machine_stolen_ns = 500 };
+
+	t.lost = 110; /* of 218 that are missing */
+	expect_warned(&t, 7800, 10000, lost);
+	t.lost = 108;
+	expect_warned(&t, 7800, 10000, stolen);
+	t.machine_stolen_ns = 0;
+	expect_warned(&t, 7800, 10000, switches);
 }
 
 /* Above 5 %, not at it. */
@@ -166,11 +231,11 @@ Test(summary, says_nothing_when_few_failed)
 	struct profile_totals totals = { .samples = 100, .failed = 5, .cpu_sampled_ns = 1 };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 
-	summary_totals(&totals, 1, &out);
+	summary_totals(&totals, &unknown, &out);
 	cr_expect_null(strstr(buf_str(&out), "because the walk failed"));
 	buf_reset(&out);
 	totals.failed = 6;
-	summary_totals(&totals, 1, &out);
+	summary_totals(&totals, &unknown, &out);
 	cr_expect_not_null(strstr(buf_str(&out), "6.0% of the samples have no Ruby stack"));
 }
 
@@ -179,7 +244,7 @@ Test(summary, says_when_many_failed_and_what_is_unknown)
 	const struct profile_totals totals = { .samples = 100, .failed = 6, .no_ruby = 200 };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 
-	summary_totals(&totals, 0, &out);
+	summary_totals(&totals, &unknown, &out);
 	cr_expect_str_eq(buf_str(&out),
 			 "  samples   100       Ruby 0.0%   no Ruby 200.0%   walk failed 6.0%\n"
 			 "  lost      0         truncated stacks 0   unresolved 0\n"

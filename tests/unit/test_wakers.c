@@ -200,7 +200,7 @@ Test(wakers, what_is_told_of_them)
 	struct err err = { 0 };
 	struct report r;
 
-	summary_totals(&totals, 0, &got);
+	summary_totals(&totals, &(struct summary_recording) { 0 }, &got);
 	cr_expect_not_null(strstr(buf_str(&got), "Ruby 70.0%   no Ruby 10.0%   walk failed 0.0%   "
 						 "wakers not recorded 20.0%\n"),
 			   "%s", buf_str(&got));
