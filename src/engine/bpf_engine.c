@@ -444,16 +444,31 @@ static void read_counters(const struct engine *e, uint64_t *ret)
 	}
 }
 
-static void cost(const struct engine *e, uint64_t *runs, uint64_t *ns)
+/* By the kernel's statistics; 0 of a program that is not loaded. */
+static struct engine_runs runs_of(const struct bpf_program *program)
 {
-	const struct bpf_engine *s = const_of(e);
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
 
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(s->skel->progs.tick), &info, &len))
-		return;
-	*runs = info.run_cnt;
-	*ns = info.run_time_ns;
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
+		return (struct engine_runs) { 0 };
+	return (struct engine_runs) { .n = info.run_cnt, .ns = info.run_time_ns };
+}
+
+static void cost(const struct engine *e, struct engine_cost *ret)
+{
+	const struct bpf_engine *s = const_of(e);
+	struct bpf_program *program = NULL;
+
+	ret->ticks = runs_of(s->skel->progs.tick);
+	ret->switches = runs_of(s->skel->progs.on_switch);
+	/* Each wake-up is told twice: when its CPU is told, and when that has noticed. */
+	ret->wakeups = runs_of(s->skel->progs.on_waking);
+	ret->wakeups.ns += runs_of(s->skel->progs.on_wakeup).ns;
+	/* Iterators run where rbpf reads them: that is its own CPU time. */
+	while ((program = bpf_object__next_program(s->skel->obj, program)))
+		if (bpf_program__expected_attach_type(program) != BPF_TRACE_ITER)
+			ret->all_ns += runs_of(program).ns;
 }
 
 static const struct engine_ops bpf_ops = {

@@ -164,9 +164,9 @@ void engine_counters(const struct engine *e, uint64_t *ret)
 		e->ops->counters(e, ret);
 }
 
-void engine_cost(const struct engine *e, uint64_t *runs, uint64_t *ns)
+void engine_cost(const struct engine *e, struct engine_cost *ret)
 {
-	*runs = *ns = 0;
+	*ret = (struct engine_cost) { 0 };
 	if (e->ops->cost)
-		e->ops->cost(e, runs, ns);
+		e->ops->cost(e, ret);
 }

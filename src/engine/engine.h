@@ -52,6 +52,20 @@ struct unwind_memory {
 	size_t n_ranges;
 };
 
+/* How often something ran, and how long in all. */
+struct engine_runs {
+	uint64_t n;
+	uint64_t ns;
+};
+
+/* What is run where samples are taken, all over the machine; 0 if unknown. */
+struct engine_cost {
+	struct engine_runs ticks;    /* of clocks */
+	struct engine_runs switches; /* of threads, to tell their waits */
+	struct engine_runs wakeups;  /* of threads, for the same */
+	uint64_t all_ns;	     /* these, and what else runs outside of rbpf's own processes */
+};
+
 /*
  * Operations of an engine; each is described at the function that calls it. Those after "may be
  * NULL" are left NULL by an engine that does not need them: then the function does nothing and its
@@ -92,7 +106,7 @@ struct engine_ops {
 	void (*set_thread_context)(struct engine *e, pid_t tgid, const struct rbpf_tls *variable);
 	void (*unwind_memory)(const struct engine *e, struct unwind_memory *ret);
 	void (*counters)(const struct engine *e, uint64_t *ret);
-	void (*cost)(const struct engine *e, uint64_t *runs, uint64_t *ns);
+	void (*cost)(const struct engine *e, struct engine_cost *ret);
 };
 
 struct engine {
@@ -243,10 +257,9 @@ void engine_stop(struct engine *e);
 void engine_counters(const struct engine *e, uint64_t *ret);
 
 /*
- * How often a clock ticked, also in what is not followed, and the time in ns that all that took; 0
- * if unknown. The counters TICKS and SAMPLE_NS tell how many of these ticks made samples, and how
- * long.
+ * What it costs, also in what is not followed. The counters TICKS and SAMPLE_NS tell how many of
+ * the ticks made samples, and how long.
  */
-void engine_cost(const struct engine *e, uint64_t *runs, uint64_t *ns);
+void engine_cost(const struct engine *e, struct engine_cost *ret);
 
 #endif

@@ -81,6 +81,11 @@ static void add_totals(struct json *j, const struct profile_totals *totals)
 	json_u64(j, "kernel_ns_per_sample", totals->kernel_ns_per_sample);
 	json_u64(j, "other_ticks", totals->other_ticks);
 	json_u64(j, "other_ticks_ns", totals->other_ticks_ns);
+	json_u64(j, "switches", totals->switches);
+	json_u64(j, "switches_ns", totals->switches_ns);
+	json_u64(j, "wakeups", totals->wakeups);
+	json_u64(j, "wakeups_ns", totals->wakeups_ns);
+	json_u64(j, "bpf_ns", totals->bpf_ns);
 	json_u64(j, "machine_busy_ns", totals->machine_busy_ns);
 	json_u64(j, "machine_stolen_ns", totals->machine_stolen_ns);
 	profile_counters_json(totals, j);

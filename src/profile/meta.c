@@ -52,6 +52,11 @@ static const struct meta_field totals_fields[] = {
 	{ FIELD_U64, TOTALS(kernel_ns_per_sample) },
 	{ FIELD_U64, TOTALS(other_ticks) },
 	{ FIELD_U64, TOTALS(other_ticks_ns) },
+	{ FIELD_U64, TOTALS(switches) },
+	{ FIELD_U64, TOTALS(switches_ns) },
+	{ FIELD_U64, TOTALS(wakeups) },
+	{ FIELD_U64, TOTALS(wakeups_ns) },
+	{ FIELD_U64, TOTALS(bpf_ns) },
 	{ FIELD_U64, TOTALS(machine_busy_ns) },
 	{ FIELD_U64, TOTALS(machine_stolen_ns) },
 };

@@ -317,8 +317,12 @@ struct profile_totals {
 	uint64_t kernel_ns_per_sample; /* BPF run time by the kernel's statistics; 0 if off */
 	uint64_t other_ticks;	       /* clock ticks in what is not followed; 0 if unknown */
 	uint64_t other_ticks_ns;       /* BPF run time of these */
-	uint64_t machine_busy_ns;      /* what ran on all CPUs meanwhile; 0 if unknown */
-	uint64_t machine_stolen_ns;    /* what a hypervisor took from them while they had work */
+	/* Those of all threads of the machine, where waits are recorded; 0 if unknown. */
+	uint64_t switches, switches_ns; /* from one thread to another, and BPF run time of these */
+	uint64_t wakeups, wakeups_ns;	/* the same of wake-ups */
+	uint64_t bpf_ns;		/* run time of all BPF programs; 0 if unknown */
+	uint64_t machine_busy_ns;	/* what ran on all CPUs meanwhile; 0 if unknown */
+	uint64_t machine_stolen_ns;	/* what a hypervisor took from them while they had work */
 	uint64_t counters[COUNTER_COUNT]; /* by enum profile_counter; 0 also if not recorded */
 };
 

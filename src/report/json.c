@@ -75,6 +75,11 @@ void report_json_totals(const struct report *r, uint64_t samples, uint64_t value
 	json_u64(j, "kernel_ns_per_sample", t->kernel_ns_per_sample);
 	json_u64(j, "other_ticks", t->other_ticks);
 	json_u64(j, "other_ticks_ns", t->other_ticks_ns);
+	json_u64(j, "switches", t->switches);
+	json_u64(j, "switches_ns", t->switches_ns);
+	json_u64(j, "wakeups", t->wakeups);
+	json_u64(j, "wakeups_ns", t->wakeups_ns);
+	json_u64(j, "bpf_ns", t->bpf_ns);
 	json_u64(j, "machine_busy_ns", t->machine_busy_ns);
 	json_u64(j, "machine_stolen_ns", t->machine_stolen_ns);
 	json_u64(j, "frequency", p->meta.frequency);

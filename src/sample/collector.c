@@ -391,12 +391,10 @@ const char *collector_ruby_version(const struct collector *c)
  * samples but for what comes before they are known to: that is the same for all of them, and all
  * that other ticks take.
  */
-static void add_kernel_cost(struct profile_totals *t, const struct engine *e)
+static void add_cost_of_ticks(struct profile_totals *t, uint64_t runs, uint64_t ns)
 {
 	uint64_t taken = t->counters[COUNTER_TICKS], in_samples = t->counters[COUNTER_SAMPLE_NS];
-	uint64_t runs, ns;
 
-	engine_cost(e, &runs, &ns);
 	if (!runs)
 		return;
 	if (taken > runs) /* the kernel does not count a run within another one */
@@ -406,6 +404,19 @@ static void add_kernel_cost(struct profile_totals *t, const struct engine *e)
 		t->other_ticks_ns = (uint64_t)((double)(ns - in_samples) / (double)runs *
 					       (double)t->other_ticks);
 	t->kernel_ns_per_sample = taken ? (ns - t->other_ticks_ns) / taken : 0;
+}
+
+static void add_kernel_cost(struct profile_totals *t, const struct engine *e)
+{
+	struct engine_cost cost;
+
+	engine_cost(e, &cost);
+	add_cost_of_ticks(t, cost.ticks.n, cost.ticks.ns);
+	t->switches = cost.switches.n;
+	t->switches_ns = cost.switches.ns;
+	t->wakeups = cost.wakeups.n;
+	t->wakeups_ns = cost.wakeups.ns;
+	t->bpf_ns = cost.all_ns;
 }
 
 /* What the CPUs did since collector_start(), if that is known. */

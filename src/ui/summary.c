@@ -60,27 +60,56 @@ static void add_cpu(const struct profile_totals *t, const char *between, struct 
 	add_gc(t, out);
 }
 
+static void add_share_of_core(uint64_t ns, uint64_t duration_ns, struct buf *out)
+{
+	if (duration_ns)
+		buf_addf(out, " (%s of one core)", num_percent(ns, duration_ns).s);
+}
+
+/* What @n that took @ns cost each, after what stands in the line already. */
+static void add_each(uint64_t ns, uint64_t n, struct num_text of, const char *more, struct buf *out)
+{
+	if (n)
+		buf_addf(out, "   %s at each of %s%s", num_duration_fine(ns / n).s, of.s, more);
+}
+
+/* Waits have a line of their own: threads are switched and woken much more often than clocks tick.
+ */
+static void add_kernel_cost(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
+{
+	if (!t->kernel_ns_per_sample && !t->other_ticks && !t->bpf_ns)
+		return;
+	buf_addstr(out, "  kernel ");
+	if (t->bpf_ns) {
+		buf_addf(out, "   %s", num_duration(t->bpf_ns).s);
+		add_share_of_core(t->bpf_ns, duration_ns, out);
+	}
+	if (t->kernel_ns_per_sample)
+		buf_addf(out, "   %s a sample%s", num_duration(t->kernel_ns_per_sample).s,
+			 t->switches ? " of CPU time" : "");
+	add_each(t->other_ticks_ns, t->other_ticks, num_of(t->other_ticks, "tick", "ticks"),
+		 " that made no sample", out);
+	buf_addch(out, '\n');
+	if (!t->switches && !t->wakeups)
+		return;
+	buf_addstr(out, "  waits  ");
+	add_each(t->switches_ns, t->switches, num_of(t->switches, "switch", "switches"),
+		 " of threads", out);
+	add_each(t->wakeups_ns, t->wakeups, num_of(t->wakeups, "wake-up", "wake-ups"), "", out);
+	buf_addch(out, '\n');
+}
+
 static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
 {
 	uint64_t start_ns = t->rbpf_start_cpu_ns, sampling_ns;
 
 	sampling_ns = t->rbpf_cpu_ns > start_ns ? t->rbpf_cpu_ns - start_ns : 0;
 	buf_addf(out, "  overhead  rbpf %s", num_duration(sampling_ns).s);
-	if (duration_ns)
-		buf_addf(out, " (%s of one core)", num_percent(sampling_ns, duration_ns).s);
+	add_share_of_core(sampling_ns, duration_ns, out);
 	if (start_ns)
 		buf_addf(out, "   %s to start", num_duration(start_ns).s);
 	buf_addch(out, '\n');
-	if (!t->kernel_ns_per_sample && !t->other_ticks)
-		return;
-	buf_addstr(out, "  kernel ");
-	if (t->kernel_ns_per_sample)
-		buf_addf(out, "   %s a sample", num_duration(t->kernel_ns_per_sample).s);
-	if (t->other_ticks)
-		buf_addf(out, "   %s at each of %s that made no sample",
-			 num_duration_fine(t->other_ticks_ns / t->other_ticks).s,
-			 num_of(t->other_ticks, "tick", "ticks").s);
-	buf_addch(out, '\n');
+	add_kernel_cost(t, duration_ns, out);
 }
 
 /* Above this share of what the CPUs of the machine had to do it is told what was stolen of it. */

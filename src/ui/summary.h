@@ -34,8 +34,9 @@ bool summary_cpu_differs(const struct profile_totals *totals, uint32_t frequency
 /*
  * The summary at the end of a recording: samples, losses, CPU time against the kernel's account
  * with the share of garbage collection if there was any, and what rbpf itself cost. Four indented
- * lines; one more if native stacks were walked, one more if more than 5 % of the samples failed,
- * one if summary_cpu_differs(), and one for each counter that matters (profile/counters.h).
+ * lines, one for what waits cost; one more if native stacks were walked, one more if more than 5 %
+ * of the samples failed, one if summary_cpu_differs(), and one for each counter that matters
+ * (profile/counters.h).
  */
 void summary_totals(const struct profile_totals *totals, const struct summary_recording *recording,
 		    struct buf *out);

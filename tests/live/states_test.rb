@@ -29,6 +29,17 @@ class StatesTest < LiveTest
     check(MORE)
   end
 
+  # What the BPF programs take for waits, and in all, is counted and told.
+  def test_what_it_costs
+    said = record_states([start('states.rb', 'pipe', SECONDS)])
+    switches, wakeups, *took, all = recording.totals.values_at('switches', 'wakeups', 'switches_ns', 'wakeups_ns', 'bpf_ns')
+    assert_operator [switches, wakeups].min, :>, 20
+    took.zip([switches, wakeups]) { |ns, n| assert_includes 50..50_000, ns / n }
+    assert_operator all, :>, took.sum
+    assert_match(/^  kernel    .* \(\d+\.\d% of one core\)/, said.err)
+    assert_match(/^  waits     .* at each of [\d,]+ switches of threads   .* at each of [\d,]+ wake-ups$/, said.err)
+  end
+
   if RubyInstall.under_test.ractors?
     # Each has a GVL of its own, and says so of its threads.
     def test_ractors
@@ -421,6 +432,7 @@ class StatesTest < LiveTest
     assert_equal 0, said.code, said.err
     # What only waits may have used too little CPU time for a sample of it.
     assert_equal 0, recording.report('--event', 'wait')['summary']['lost']
+    said
   end
 
   # Those that read and write files and their pages.

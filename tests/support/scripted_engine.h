@@ -70,7 +70,7 @@ struct scripted_engine {
 	struct rbpf_task *tasks; /* what read_threads tells; owned by the test */
 	size_t n_tasks;
 	uint64_t counters[RBPF_COUNTERS];
-	uint64_t runs, run_ns;
+	struct engine_cost cost;
 	/*
 	 * Called after each call, before it returns: may script records, and let processes change.
 	 */
@@ -366,10 +366,9 @@ static inline void scripted_counters(const struct engine *engine, uint64_t *ret)
 	memcpy(ret, scripted_of(engine)->counters, sizeof(scripted_of(engine)->counters));
 }
 
-static inline void scripted_cost(const struct engine *engine, uint64_t *runs, uint64_t *ns)
+static inline void scripted_cost(const struct engine *engine, struct engine_cost *ret)
 {
-	*runs = scripted_of(engine)->runs;
-	*ns = scripted_of(engine)->run_ns;
+	*ret = scripted_of(engine)->cost;
 }
 
 /* The engine is the test's own memory: this releases what is in it. */

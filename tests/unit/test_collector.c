@@ -155,8 +155,10 @@ Test(collector, finish, .init = setup, .fini = teardown)
 
 	collecting_start(&f, &target);
 	f.engine.after = one_more;
-	f.engine.runs = 4;
-	f.engine.run_ns = 12000;
+	f.engine.cost = (struct engine_cost) { .ticks = { 4, 12000 },
+					       .switches = { 7, 21000 },
+					       .wakeups = { 5, 1000 },
+					       .all_ns = 36000 };
 	f.engine.counters[RBPF_CNT_TICKS] = 3;
 	f.engine.counters[RBPF_CNT_SAMPLE_NS] = 10000;
 	before = clock_ns(CLOCK_MONOTONIC);
@@ -169,6 +171,11 @@ Test(collector, finish, .init = setup, .fini = teardown)
 	cr_expect_eq(f.totals.kernel_ns_per_sample, 3833);
 	cr_expect_eq(f.totals.other_ticks, 1);
 	cr_expect_eq(f.totals.other_ticks_ns, 500);
+	cr_expect_eq(f.totals.switches, 7);
+	cr_expect_eq(f.totals.switches_ns, 21000);
+	cr_expect_eq(f.totals.wakeups, 5);
+	cr_expect_eq(f.totals.wakeups_ns, 1000);
+	cr_expect_eq(f.totals.bpf_ns, 36000);
 	cr_expect_gt(f.totals.machine_busy_ns + 1, f.totals.machine_stolen_ns);
 	cr_expect_gt(f.totals.rbpf_start_cpu_ns, 0);
 	cr_expect_gt(f.totals.rbpf_cpu_ns, f.totals.rbpf_start_cpu_ns);
@@ -181,8 +188,7 @@ Test(collector, finish, .init = setup, .fini = teardown)
 Test(collector, cost_of_ticks, .init = setup, .fini = teardown)
 {
 	collecting_start(&f, &target);
-	f.engine.runs = 10;
-	f.engine.run_ns = 3000;
+	f.engine.cost.ticks = (struct engine_runs) { 10, 3000 };
 	collecting_finish(&f);
 	cr_expect_eq(f.totals.kernel_ns_per_sample, 0);
 	cr_expect_eq(f.totals.other_ticks, 10);
@@ -191,8 +197,7 @@ Test(collector, cost_of_ticks, .init = setup, .fini = teardown)
 
 	setup();
 	collecting_start(&f, &target);
-	f.engine.runs = 10;
-	f.engine.run_ns = 3000;
+	f.engine.cost.ticks = (struct engine_runs) { 10, 3000 };
 	f.engine.counters[RBPF_CNT_TICKS] = 12;
 	f.engine.counters[RBPF_CNT_SAMPLE_NS] = 3100;
 	collecting_finish(&f);

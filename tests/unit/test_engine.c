@@ -85,7 +85,8 @@ Test(engine, what_it_has)
 
 Test(engine, what_it_lacks)
 {
-	uint64_t counters[RBPF_COUNTERS], runs = 1, ns = 1;
+	uint64_t counters[RBPF_COUNTERS];
+	struct engine_cost cost;
 	struct rbpf_task *tasks = (struct rbpf_task *)counters;
 	struct engine e = { .ops = &small_ops };
 	struct rbpf_thread *threads = NULL;
@@ -117,9 +118,10 @@ Test(engine, what_it_lacks)
 	engine_counters(&e, counters);
 	for (size_t i = 0; i < RBPF_COUNTERS; i++)
 		cr_expect_eq(counters[i], 0);
-	engine_cost(&e, &runs, &ns);
-	cr_expect_eq(runs, 0);
-	cr_expect_eq(ns, 0);
+	memset(&cost, 1, sizeof(cost));
+	engine_cost(&e, &cost);
+	cr_expect_eq(cost.ticks.n, 0);
+	cr_expect_eq(cost.all_ns, 0);
 	engine_remove_thread(&e, 1);
 	engine_set_clocked(&e, 1, 1);
 	engine_redraw(&e);

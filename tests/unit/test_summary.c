@@ -164,6 +164,33 @@ Test(summary, time_that_a_hypervisor_took)
 	cr_expect_null(strstr(buf_str(&out), "hypervisor"), "%s", buf_str(&out));
 }
 
+/* What waits cost is told apart from what samples do, and all that the kernel ran for both. */
+Test(summary, cost_of_waits)
+{
+	struct profile_totals t = {
+		.kernel_ns_per_sample = 58000,
+		.switches = 265924,
+		.switches_ns = 265924 * 1400ull,
+		.wakeups = 132000,
+		.wakeups_ns = 132000 * 230ull,
+		.bpf_ns = 450 * NSEC_PER_MSEC,
+	};
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	summary_totals(&t, &half_a_minute, &out);
+	cr_expect(strstr(buf_str(&out),
+			 "\n  kernel    450 ms (1.5% of one core)   58.0 µs a sample of CPU time\n"
+			 "  waits     1.40 µs at each of 265,924 switches of threads   "
+			 "230 ns at each of 132,000 wake-ups\n"),
+		  "%s", buf_str(&out));
+	t.switches = t.wakeups = 0;
+	t.bpf_ns = 0; /* an older recording does not tell it */
+	buf_reset(&out);
+	summary_totals(&t, &half_a_minute, &out);
+	cr_expect(strstr(buf_str(&out), "\n  kernel    58.0 µs a sample\n"), "%s", buf_str(&out));
+	cr_expect_null(strstr(buf_str(&out), "waits"), "%s", buf_str(&out));
+}
+
 /* Whether both summaries warn, as @how, that @sampled_ms are too far from @account_ms. */
 static void expect_warned(struct profile_totals *t, uint64_t sampled_ms, uint64_t account_ms,
 			  const char *how)
