@@ -44,8 +44,8 @@ static void ruby_process_deinit(struct ruby_process *rp)
 	buf_deinit(&rp->attributes);
 }
 
-/* Returns 0 if @pid runs a Ruby, -ENOENT if not, -EACCES if that cannot be seen. */
-static int look_at(struct file_worker *worker, pid_t pid, struct ruby_process *ret)
+/* Returns 0 if @pid runs a Ruby, -ENOENT if not, -EACCES if that cannot be seen: @err says why. */
+static int look_at(struct file_worker *worker, pid_t pid, struct ruby_process *ret, struct err *err)
 {
 	const struct memory mem = memory_process(pid);
 	struct ruby_process rp = { .process = PROCESS_INIT };
@@ -55,15 +55,15 @@ static int look_at(struct file_worker *worker, pid_t pid, struct ruby_process *r
 	r = process_open(pid, &rp.process, NULL);
 	if (r)
 		return -ENOENT;
-	r = maps_read(pid, &maps, NULL);
+	r = maps_read(pid, &maps, err);
 	if (!r)
-		r = ruby_binary_find(worker, pid, &maps, &mem, &rp.binary, NULL);
+		r = ruby_binary_find(worker, pid, &maps, &mem, &rp.binary, err);
 	if (!r && otel_context_read(&mem, &maps, &rp.attributes) == -ENOMEM)
 		r = -ENOMEM;
 	maps_deinit(&maps);
 	/* Without the privilege /proc still tells the file, but not what is in the memory. */
 	if (!r && !rp.binary.version[0])
-		r = -EACCES;
+		r = err_set(err, -EACCES, ERR_ENV, "cannot read the memory of pid %d", (int)pid);
 	if (!r && process_times(pid, &rp.times))
 		r = -ENOENT;
 	if (r) {
@@ -153,6 +153,42 @@ static void add_row(struct table *t, const struct ruby_process *rp)
 	table_cell(t, "%s", buf_str(&clean));
 }
 
+/* Processes that could not be looked at; the first few are named. */
+#define REFUSED_NAMED 5
+struct refused {
+	pid_t pids[REFUSED_NAMED];
+	size_t n;
+	struct err why; /* of the first one */
+};
+
+static void note_refused(struct refused *refused, pid_t pid, const struct err *why)
+{
+	if (refused->n < REFUSED_NAMED)
+		refused->pids[refused->n] = pid;
+	if (!refused->n++)
+		refused->why = *why;
+}
+
+static void warn_of_refused(const struct cmd_context *ctx, const struct refused *refused)
+{
+	const struct num_text processes = num_of(refused->n, "process", "processes");
+	struct buf pids _cleanup_(buf_deinit) = BUF_INIT;
+
+	if (!refused->n)
+		return;
+	if (geteuid()) {
+		cmd_warn(ctx, "no permission to look at %s; 'sudo rbpf ps' looks at all",
+			 processes.s);
+		return;
+	}
+	for (size_t i = 0; i < refused->n && i < REFUSED_NAMED; i++)
+		buf_addf(&pids, "%s%d", i ? ", " : "", (int)refused->pids[i]);
+	if (refused->n > REFUSED_NAMED)
+		buf_addf(&pids, " and %s more", num_count(refused->n - REFUSED_NAMED).s);
+	cmd_warn(ctx, "no permission to look at %s, %s %s: %s", processes.s,
+		 refused->n > 1 ? "pids" : "pid", buf_str(&pids), refused->why.msg);
+}
+
 /* Of a command line both ends tell something: what is run, and on what. */
 static const struct table_column columns[] = {
 	{ "PID", TABLE_RIGHT, TABLE_WHOLE },  { "USER", TABLE_LEFT, TABLE_WHOLE },
@@ -166,7 +202,8 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 	struct table table _cleanup_(table_deinit);
 	_cleanup_free_ pid_t *pids = NULL;
 	struct json json = JSON_INIT(&out);
-	size_t i, n, found = 0, hidden = 0;
+	size_t i, n, found = 0;
+	struct refused refused = { .n = 0 };
 	struct file_worker worker _cleanup_(file_worker_deinit);
 	struct ruby_process rp;
 	int r;
@@ -182,8 +219,11 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 	if (opts->json)
 		json_array_begin(&json, NULL);
 	for (i = 0; i < n; i++) {
-		r = look_at(&worker, pids[i], &rp);
-		hidden += r == -EACCES;
+		struct err why = { 0 };
+
+		r = look_at(&worker, pids[i], &rp, &why);
+		if (r == -EACCES)
+			note_refused(&refused, pids[i], &why);
 		if (r)
 			continue;
 		found++;
@@ -204,10 +244,8 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 			return err_oom(err);
 	}
 	cmd_warn_of_unread(ctx, &worker);
-	if (hidden && !opts->pids)
-		cmd_warn(ctx, "no permission to look at %s%s",
-			 num_of(hidden, "process", "processes").s,
-			 geteuid() ? "; 'sudo rbpf ps' looks at all" : "");
+	if (!opts->pids)
+		warn_of_refused(ctx, &refused);
 	if (!found && !opts->json && !opts->pids)
 		cmd_info(ctx, "no Ruby process found");
 	return cmd_write(NULL, &out, err);

@@ -1591,6 +1591,21 @@ EOF
 	done
 fi
 
+if begin "ps: who may not be looked at"; then
+	if [ "$(id -u)" != 0 ] || ! command -v setpriv > /dev/null; then
+		skip "it needs root, and setpriv"
+	else
+		sleep 60 & # it has more capabilities, so it may not be looked at
+		sleep=$!
+		setpriv --bounding-set=-sys_ptrace "$rbpf" ps > "$out" 2> "$err" < /dev/null
+		status=$?
+		kill $sleep
+		wait $sleep 2> /dev/null
+		said='no permission to look at [0-9]* process.*, pids* [0-9]*.*: cannot read /proc/[0-9]*/maps: Permission denied'
+		if [ $status = 0 ] && grep -q "^rbpf: warning: $said\$" "$err"; then ok; else not_ok "$(cat "$err")"; fi
+	fi
+fi
+
 # --- Outputs that fail
 
 for args in "help" "--version" "report full.data" "report --json full.data" "report --tree full.data" \
