@@ -260,6 +260,7 @@ static void say_summary(const struct run *run, uint64_t bytes, bool exported)
 	const struct summary_recording recording = {
 		.duration_ns = run->end_ns - run->start_ns,
 		.frequency = (uint32_t)run->opts->frequency,
+		.waits = run->opts->mode == RECORD_STATES,
 	};
 	struct buf text _cleanup_(buf_deinit) = BUF_INIT;
 	struct collector_status st;

@@ -167,7 +167,8 @@ void report_native(const struct report *r, struct buf *out)
 struct summary_recording report_summary_recording(const struct report *r)
 {
 	return (struct summary_recording) { .duration_ns = recording_duration(r->rec),
-					    .frequency = r->rec->profile.meta.frequency };
+					    .frequency = r->rec->profile.meta.frequency,
+					    .waits = profile_has_waits(&r->rec->profile) };
 }
 
 void report_quality(const struct report *r, struct buf *out)

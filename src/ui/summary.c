@@ -12,6 +12,10 @@
 #define CPU_PERCENT_APART   5
 #define CPU_DEVIATIONS	    3
 
+/* A recording of at least this length, of threads that used less CPU time, is mostly of waiting. */
+#define WAITED_NS	    NSEC_PER_SEC
+#define WAITED_PERCENT_USED 10
+
 struct num_text num_value(enum value_unit unit, uint64_t value)
 {
 	switch (unit) {
@@ -186,6 +190,21 @@ static void warn_cpu_differs(const struct profile_totals *t, uint32_t frequency,
 			 apart.s);
 }
 
+/* Of a program that mostly waits, samples of CPU time tell little of where its time goes. */
+static void hint_at_waits(const struct profile_totals *t, const struct summary_recording *recording,
+			  struct buf *out)
+{
+	const uint64_t used = t->cpu_kernel_ns ? t->cpu_kernel_ns : t->cpu_sampled_ns;
+
+	if (recording->waits || recording->duration_ns < WAITED_NS ||
+	    used >= recording->duration_ns / 100 * WAITED_PERCENT_USED)
+		return;
+	buf_addf(out,
+		 "  mostly waiting: all threads together used %s of one core; 'rbpf record "
+		 "--mode states' records what they wait for\n",
+		 num_percent(used, recording->duration_ns).s);
+}
+
 /* What is missing or uncertain for another reason than samples that were lost. */
 static void add_counters(const struct profile_totals *t, struct buf *out)
 {
@@ -229,6 +248,7 @@ void summary_totals(const struct profile_totals *t, const struct summary_recordi
 	buf_addch(out, '\n');
 	add_cost(t, recording->duration_ns, out);
 	warn_cpu_differs(t, recording->frequency, out);
+	hint_at_waits(t, recording, out);
 	if (t->failed * 100 > t->samples * FAILED_PERCENT_TOLD)
 		buf_addf(out,
 			 "  %s of the samples have no Ruby stack because the walk failed: "

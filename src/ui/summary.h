@@ -22,6 +22,7 @@ struct num_text num_column(enum value_unit unit,
 struct summary_recording {
 	uint64_t duration_ns; /* 0 if unknown */
 	uint32_t frequency;   /* Hz of CPU time; 0 if unknown */
+	bool waits;	      /* waits were recorded, too */
 };
 
 /*
@@ -35,7 +36,8 @@ bool summary_cpu_differs(const struct profile_totals *totals, uint32_t frequency
  * The summary at the end of a recording: samples, losses, CPU time against the kernel's account
  * with the share of garbage collection if there was any, and what rbpf itself cost. Four indented
  * lines, one for what waits cost; one more if native stacks were walked, one more if more than 5 %
- * of the samples failed, one if summary_cpu_differs(), and one for each counter that matters
+ * of the samples failed, one if summary_cpu_differs(), one if
+ * it used little CPU time and its waits were not recorded, and one for each counter that matters
  * (profile/counters.h).
  */
 void summary_totals(const struct profile_totals *totals, const struct summary_recording *recording,

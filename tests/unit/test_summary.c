@@ -191,6 +191,33 @@ Test(summary, cost_of_waits)
 	cr_expect_null(strstr(buf_str(&out), "waits"), "%s", buf_str(&out));
 }
 
+/* Where all threads used less than a tenth of the time, and their waits were not recorded. */
+Test(summary, of_what_mostly_waits)
+{
+	static const char hint[] =
+		"\n  mostly waiting: all threads together used 9.9% of one core; "
+		"'rbpf record --mode states' records what they wait for\n";
+	struct profile_totals t = { .samples = 1, .cpu_kernel_ns = 2970 * NSEC_PER_MSEC };
+	struct summary_recording recording = half_a_minute;
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	summary_totals(&t, &recording, &out);
+	cr_expect(strstr(buf_str(&out), hint), "%s", buf_str(&out));
+	buf_reset(&out);
+	recording.waits = true;
+	summary_totals(&t, &recording, &out);
+	recording.waits = false;
+	t.cpu_kernel_ns = 3 * NSEC_PER_SEC;
+	summary_totals(&t, &recording, &out);
+	t.cpu_kernel_ns = 0;
+	recording.duration_ns = NSEC_PER_SEC - 1;
+	summary_totals(&t, &recording, &out);
+	cr_expect_null(strstr(buf_str(&out), "mostly waiting"), "%s", buf_str(&out));
+	recording.duration_ns = NSEC_PER_SEC;
+	summary_totals(&t, &recording, &out);
+	cr_expect(strstr(buf_str(&out), "together used 0.0% of one core"), "%s", buf_str(&out));
+}
+
 /* Whether both summaries warn, as @how, that @sampled_ms are too far from @account_ms. */
 static void expect_warned(struct profile_totals *t, uint64_t sampled_ms, uint64_t account_ms,
 			  const char *how)
