@@ -124,6 +124,8 @@ struct profile_thread {
 	 * else 0.
 	 */
 	uint64_t first_ns, last_ns;
+	/* Stacks of its waits with SAMPLE_BEFORE and SAMPLE_AFTER in these; 0: none. */
+	uint32_t began_before, went_on;
 	/* The latest of its samples that profile_note_request() got: when, and of which request. */
 	uint64_t noted_ts; /* ns, CLOCK_MONOTONIC; 0 if there was none */
 	uint32_t noted_request;
@@ -185,6 +187,12 @@ struct profile_stack {
 #define SAMPLE_GC_UNKNOWN (1u << 8)
 
 #define SAMPLE_FLAGS	  0x1ffu /* all of these; a newer rbpf may have written others */
+/*
+ * Of a wait that began before it was recorded, or went on after that. They are no part of
+ * SAMPLE_FLAGS, for aggregates do not tell such samples from others.
+ */
+#define SAMPLE_BEFORE	  (1u << 9)
+#define SAMPLE_AFTER	  (1u << 10)
 
 /*
  * A request that a thread served, or a job that it ran: from its first sample to its last one, of

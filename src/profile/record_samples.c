@@ -24,6 +24,10 @@ static void note_thread(struct profile *p, const struct profile_sample *s)
 		t->first_ns = begin;
 	if (s->ts > t->last_ns)
 		t->last_ns = s->ts;
+	if (s->flags & SAMPLE_BEFORE)
+		t->began_before = s->stack;
+	if (s->flags & SAMPLE_AFTER)
+		t->went_on = s->stack;
 }
 
 /* The event that samples of @event are taken for. */

@@ -146,6 +146,24 @@ static void add_turns(const struct thread_states *all, struct buf *out)
 			 num_percent(all->turn_ns, all->ns[STATE_GVL]).s);
 }
 
+/* Of a wait that is longer than the recording there is only what is in it. */
+static void add_cut(const struct thread_states_table *t, struct buf *out)
+{
+	const char *between = " (";
+
+	if (!t->began_before && !t->went_on)
+		return;
+	buf_addf(out, "  %s began before the recording, and %s went on after it",
+		 num_of(t->began_before, "wait", "waits").s, num_count(t->went_on).s);
+	for (size_t i = 0; i < STATES; i++) {
+		if (!t->cut[i])
+			continue;
+		buf_addf(out, "%s%s %s", between, state_word(i), num_count(t->cut[i]).s);
+		between = ", ";
+	}
+	buf_addstr(out, "): only what is in it is counted\n");
+}
+
 /* Whether the states tell all that passed. */
 static void add_check(const struct report *r, const struct thread_states_table *t, struct buf *out)
 {
@@ -227,12 +245,14 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 	if (report_add_table(r, &table, out))
 		return err_oom(err);
 	report_hidden(t.n, rows, out);
-	if (!t.in_part && !by_time(r))
+	if (!t.in_part && !by_time(r)) {
 		add_check(r, &t, out);
-	else if (!by_time(r))
+		add_cut(&t, out);
+	} else if (!by_time(r)) {
 		buf_addstr(out,
 			   "  TIME: that of the samples that pass the filters, of which these are "
 			   "the shares\n");
+	}
 	add_legend(shown, n, out);
 	add_turns(&t.all, out);
 	return buf_failed(out) ? err_oom(err) : 0;
@@ -302,6 +322,8 @@ int report_states_json(const struct report *r, struct buf *out, struct err *err)
 	for (size_t i = 0; i < t.n && i < r->limit; i++)
 		row_json(r, &t.v[i], &j);
 	json_array_end(&j);
+	json_u64(&j, "began_before", t.began_before);
+	json_u64(&j, "went_on", t.went_on);
 	json_object_end(&j);
 	buf_addch(out, '\n');
 	return buf_failed(out) ? err_oom(err) : 0;

@@ -435,6 +435,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 {
 	int r, account;
 
+	c->ending_ns = clock_ns(CLOCK_MONOTONIC);
 	engine_stop(c->engine);
 	account = life_read_account(c);
 	add_machine_times(c);

@@ -69,7 +69,8 @@ struct collector {
 	int64_t suspended_ns;	      /* in which the machine was suspended since boot, so far */
 	uint64_t lost_lives;	      /* records of births and ends that were lost when … */
 	uint64_t searched_ns;	      /* … what they told was searched for; CLOCK_MONOTONIC */
-	uint64_t began_ns;	      /* CLOCK_MONOTONIC: sampling */
+	uint64_t began_ns;	      /* CLOCK_MONOTONIC: sampling … */
+	uint64_t ending_ns;	      /* … and its end; 0 before */
 	uint64_t lives;		      /* records of births, execs and ends */
 	uint64_t drains;	      /* how often the engine was drained */
 	struct cpus_times machine;    /* when sampling began; 0 if unknown */

@@ -258,21 +258,35 @@ static int wait_sample(struct collector *c, struct tracked_process *p, struct tr
 	sample->cpu = (uint16_t)rec->h.cpu;
 	sample->thread = t->id;
 	sample->stack = stack.stack;
-	sample->flags = stack.flags;
+	sample->flags |= stack.flags;
 	profile_count_sample(&c->totals, sample, false);
 	return sink_sample(c->sink, sample);
 }
 
-/* The part of the wait @rec that is [@from, @to), and for what. */
+/* Which edges of the wait @rec are those of the recording, of which [@from, …) is new. */
+static uint16_t wait_edges(const struct collector *c, const struct rbpf_ring_wait *rec,
+			   uint64_t from)
+{
+	uint16_t flags = 0;
+
+	if (rec->flags & RBPF_WAIT_BEFORE && from == rec->since)
+		flags |= SAMPLE_BEFORE;
+	if (rec->flags & RBPF_WAIT_OPEN && c->ending_ns && rec->h.ts >= c->ending_ns)
+		flags |= SAMPLE_AFTER;
+	return flags;
+}
+
+/* The part of the wait @rec that is [@from, @to), and for what; @flags: of wait_edges(). */
 static int wait_part(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
 		     const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
-		     uint64_t from, uint64_t to)
+		     uint16_t flags, uint64_t from, uint64_t to)
 {
 	if (from >= to)
 		return 0;
-	return wait_sample(c, p, t, rec, wait, with_ruby,
-			   &(struct profile_sample) {
-				   .ts = to, .value = to - from, .event = RBPF_EVENT_WAIT });
+	return wait_sample(
+		c, p, t, rec, wait, with_ruby,
+		&(struct profile_sample) {
+			.ts = to, .value = to - from, .flags = flags, .event = RBPF_EVENT_WAIT });
 }
 
 /* What others waited meanwhile for what the thread had: @ns of @event. */
@@ -296,6 +310,7 @@ int waits_handle(struct collector *c, struct tracked_process *p, const struct rb
 {
 	const uint64_t end = rec->h.ts, woken = rec->woken && rec->woken < end ? rec->woken : end;
 	struct tracked_thread *t;
+	uint16_t edges;
 	uint64_t from;
 	int r;
 
@@ -307,13 +322,16 @@ int waits_handle(struct collector *c, struct tracked_process *p, const struct rb
 	from = rec->since > t->waits_until_ns ? rec->since : t->waits_until_ns;
 	if (end > t->waits_until_ns)
 		t->waits_until_ns = end;
-	r = wait_part(c, p, t, rec, rec->wait, with_ruby, from, woken);
+	edges = wait_edges(c, rec, from);
+	r = wait_part(c, p, t, rec, rec->wait, with_ruby,
+		      woken < end ? edges & SAMPLE_BEFORE : edges, from, woken);
 	if (!r)
 		r = wait_caused(c, p, t, rec, with_ruby, RBPF_EVENT_GVL, rec->caused);
 	if (!r)
 		r = wait_caused(c, p, t, rec, with_ruby, RBPF_EVENT_LOCK, rec->lock_caused);
 	if (!r)
-		r = wait_part(c, p, t, rec, RBPF_WAIT_CPU, with_ruby, from > woken ? from : woken,
-			      end);
+		r = wait_part(c, p, t, rec, RBPF_WAIT_CPU, with_ruby,
+			      from < woken ? edges & SAMPLE_AFTER : edges,
+			      from > woken ? from : woken, end);
 	return r;
 }

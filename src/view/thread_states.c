@@ -49,13 +49,9 @@ static void add(struct thread_states *to, const struct thread_states *t)
 		profile_add(&to->ns[i], t->ns[i]);
 }
 
-static int take_samples(const struct profile *p, const struct view_selection *sel,
-			struct thread_states *v)
+static void take_samples(const struct profile *p, const struct view_selection *sel,
+			 const uint8_t *states, struct thread_states *v)
 {
-	_cleanup_free_ uint8_t *states = NULL;
-
-	if (state_of_stacks(p, &states))
-		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 		unsigned int state = state_of(states, a->stack, a->flags & SAMPLE_KERNEL);
@@ -64,7 +60,28 @@ static int take_samples(const struct profile *p, const struct view_selection *se
 			continue;
 		thread_states_add(&v[a->thread], state, a->value);
 	}
-	return 0;
+}
+
+/* Count the wait with @stack in *@n, and by its state; 0: there is none. */
+static void count_cut(const struct profile *p, const uint8_t *states, uint32_t stack, uint32_t *n,
+		      struct thread_states_table *t)
+{
+	if (!stack || stack >= p->n_stacks)
+		return;
+	(*n)++;
+	t->cut[states[stack] & STATE_MASK]++;
+}
+
+/* Of the threads that have rows. */
+static void count_all_cut(const struct profile *p, const uint8_t *states,
+			  struct thread_states_table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct profile_thread *thread = &p->threads[t->v[i].id];
+
+		count_cut(p, states, thread->began_before, &t->began_before, t);
+		count_cut(p, states, thread->went_on, &t->went_on, t);
+	}
 }
 
 /*
@@ -126,12 +143,15 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 {
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	_cleanup_free_ struct thread_states *v = NULL;
+	_cleanup_free_ uint8_t *states = NULL;
 
 	*ret = (struct thread_states_table)THREAD_STATES_INIT;
 	v = calloc(p->n_threads + 1, sizeof(*v));
-	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
+	if (!v || view_selection_new(p, f, &sel) || state_of_stacks(p, &states))
 		return -ENOMEM;
+	take_samples(p, sel, states, v);
 	thread_states_finish(p, f, true, take_ptr(v), ret);
+	count_all_cut(p, states, ret);
 	return 0;
 }
 

@@ -34,6 +34,9 @@ struct thread_states_table {
 	size_t n;
 	struct thread_states all;
 	bool in_part; /* only some of the time of these threads is selected */
+	/* How many of their waits began before the recording, and went on after it … */
+	uint32_t began_before, went_on;
+	uint32_t cut[STATES]; /* … by state; one that did both counts twice */
 };
 
 #define THREAD_STATES_INIT                                                                         \
@@ -54,9 +57,9 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 			struct thread_states_table *ret);
 
 /*
- * The same of sums that the caller made of the selected samples: @v has .ns, .held_ns and .turn_ns
- * of each thread of @p, by id, and is zero in all else; *@ret owns it then. @p need not be
- * by_thread. Without @account, CPU time is always that of the samples.
+ * The same, but for waits that were cut, of sums that the caller made of the selected samples: @v
+ * has .ns, .held_ns and .turn_ns of each thread of @p, by id, and is zero in all else; *@ret owns
+ * it then. @p need not be by_thread. Without @account, CPU time is always that of the samples.
  */
 void thread_states_finish(const struct profile *p, const struct view_filter *f, bool account,
 			  struct thread_states *v, struct thread_states_table *ret);

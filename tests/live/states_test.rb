@@ -40,6 +40,18 @@ class StatesTest < LiveTest
     assert_match(/^  waits     .* at each of [\d,]+ switches of threads   .* at each of [\d,]+ wake-ups$/, said.err)
   end
 
+  # All that its threads do is wait to be told to begin.
+  def test_waits_that_are_longer_than_the_recording
+    rbpf = attach([start('states.rb', 'sleep_', SECONDS)], '--mode', 'states')
+    sleep 0.3
+    rbpf.stop
+    told = recording.report('--states')
+    n = told['rows'].size
+    assert_equal [n, n], told.values_at('began_before', 'went_on')
+    assert_match(/^  #{n} waits? began before the recording, and #{n} went on after it \(.+\): only what is in it is counted$/,
+                 Rbpf.read('report', '-i', recording.file, '--states'))
+  end
+
   if RubyInstall.under_test.ractors?
     # Each has a GVL of its own, and says so of its threads.
     def test_ractors

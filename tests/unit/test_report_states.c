@@ -95,3 +95,29 @@ Test(report_states, of_a_part)
 		  buf_str(&out));
 	cr_expect(strstr(buf_str(&out), "states add up to 1.0 s of 1.0 s"), "%s", buf_str(&out));
 }
+
+/* Waits that are longer than the recording, of the threads that are shown. */
+Test(report_states, waits_that_are_cut)
+{
+	struct view_filter f = { 0 };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	uint32_t thread;
+
+	builder_process(&b, 42, "ruby app.rb");
+	add_thread(1, 600, 300, 100);
+	render(NULL, REPORT_NO_LIMIT, &out);
+	cr_expect_null(strstr(buf_str(&out), "went on"), "%s", buf_str(&out));
+	thread = add_thread(2, 600, 300, 100);
+	b.out.profile.threads[thread].began_before = sleeps;
+	b.out.profile.threads[thread].went_on = disk;
+	thread = add_thread(3, 0, 300, 0);
+	b.out.profile.threads[thread].went_on = sleeps;
+	render(NULL, REPORT_NO_LIMIT, &out);
+	cr_expect(strstr(buf_str(&out),
+			 "\n  1 wait began before the recording, and 2 went on after it (disk 1, "
+			 "timer 2): only what is in it is counted\n"),
+		  "%s", buf_str(&out));
+	f.states = 1u << STATE_TIMER;
+	render(&f, REPORT_NO_LIMIT, &out);
+	cr_expect_null(strstr(buf_str(&out), "went on"), "%s", buf_str(&out));
+}

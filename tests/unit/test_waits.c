@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/engine.h"
 #include "profile/reason.h"
 #include "sample/collector_state.h"
@@ -96,6 +97,39 @@ Test(waits, that_go_on, .init = setup, .fini = teardown)
 	expect_samples("wait-network 100-200, wait-network 200-300, wait-network 300-350, "
 		       "wait-cpu 350-360, wait-cpu 360-400, wait-pipe 400-450");
 	collecting_finish(&f);
+}
+
+/* The edges of a wait that are not its own are marked, on the parts that have them. */
+Test(waits, that_are_cut, .init = setup, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+	const uint16_t before = RBPF_WAIT_BEFORE;
+	uint64_t now;
+
+	wait_for(RBPF_WAIT_NETWORK, 100, 0, 200, before | RBPF_WAIT_OPEN);
+	wait_for(RBPF_WAIT_NETWORK, 100, 280, 300, before);
+	wait_for(RBPF_WAIT_DISK, 400, 0, 500, RBPF_WAIT_OPEN);
+	collecting_poll(&f);
+	now = clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC; /* the end comes before */
+	wait_for(RBPF_WAIT_DISK, 400, now - 10, now, RBPF_WAIT_OPEN);
+	collecting_finish(&f);
+	cr_assert_eq(p->n_kept, 6);
+	cr_expect_eq(p->samples[0].flags & ~SAMPLE_FLAGS, SAMPLE_BEFORE);
+	for (size_t i = 1; i < 5; i++)
+		cr_expect_eq(p->samples[i].flags & ~SAMPLE_FLAGS, 0, "%zu", i);
+	cr_expect_eq(p->samples[5].flags & ~SAMPLE_FLAGS, SAMPLE_AFTER);
+}
+
+/* One that is for a CPU from the beginning to the end has both. */
+Test(waits, that_are_cut_twice, .init = setup, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC;
+
+	wait_for(RBPF_WAIT_CPU, now - 10, now - 10, now, RBPF_WAIT_BEFORE | RBPF_WAIT_OPEN);
+	collecting_finish(&f);
+	cr_assert_eq(p->n_kept, 1);
+	cr_expect_eq(p->samples[0].flags & ~SAMPLE_FLAGS, SAMPLE_BEFORE | SAMPLE_AFTER);
 }
 
 /* The table of stacks may forget the stack of a long wait, but not what is known of the wait. */
