@@ -13,6 +13,7 @@
 #include "dump/frames.h"
 #include "dump/locks.h"
 #include "dump/requests.h"
+#include "dump/waits_on.h"
 #include "engine/engine.h"
 #include "native/native_user_walk.h"
 #include "ruby/gvl.h"
@@ -79,7 +80,7 @@ struct readings {
 	struct dump_doing doing;
 	bool has_ec, has_native, changing;
 	bool waits_for_gvl;
-	struct dump_waits_on on;
+	struct waits_on on;
 	struct rbpf_ring_request request; /* .request is 0: none, or not known */
 	uint64_t thread, self;		  /* the rb_thread_t; self of the innermost frame; or 0 */
 };
@@ -88,7 +89,7 @@ static void readings_deinit(struct readings *r)
 {
 	ruby_stack_deinit(&r->ruby);
 	native_stack_deinit(&r->native);
-	*r = (struct readings) { .on = DUMP_WAITS_ON_NOTHING };
+	*r = (struct readings) { .on = WAITS_ON_NOTHING };
 }
 
 /* ---- reading ---- */
@@ -211,7 +212,7 @@ static void read_syscall(const struct dump *d, pid_t tid, struct readings *ret)
 	    thread_syscall(d->process->pid, tid, &call))
 		return;
 	ret->doing.syscall = syscall_name(call.number);
-	ret->on = dump_waits_on_read(&d->vm.mem, &call);
+	ret->on = waits_on_read(&d->vm.mem, &call);
 }
 
 /*
@@ -278,7 +279,7 @@ static void thread_deinit(struct dump_thread *t)
 static int read_and_name_once(struct dump *d, const struct rbpf_task *task, struct dump_thread *t,
 			      bool *known)
 {
-	struct readings readings _cleanup_(readings_deinit) = { .on = DUMP_WAITS_ON_NOTHING };
+	struct readings readings _cleanup_(readings_deinit) = { .on = WAITS_ON_NOTHING };
 	struct stack_era sampled = { .gc_era = 0 };
 	struct dump_ruby ruby;
 	uint32_t i;
@@ -301,7 +302,7 @@ static int read_and_name_once(struct dump *d, const struct rbpf_task *task, stru
 	t->changing = readings.changing;
 	t->doing = readings.doing;
 	dump_doing_conclude(&t->doing, t->frames, t->n_frames);
-	t->on = (struct dump_waits_on)DUMP_WAITS_ON_NOTHING;
+	t->on = (struct waits_on)WAITS_ON_NOTHING;
 	if (dump_waits_on_counts(&t->doing))
 		t->on = readings.on;
 	t->thread = readings.thread;

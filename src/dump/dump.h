@@ -24,9 +24,9 @@
 
 #include "dump/doing.h"
 #include "dump/requests.h"
-#include "dump/waits_on.h"
 #include "profile/reason.h"
 #include "rbpf_abi.h"
+#include "target/waits_on.h"
 
 struct dump;
 struct engine;
@@ -65,7 +65,7 @@ struct dump_thread {
 	size_t n_waiters;	       /* threads whose owner it is */
 	struct dump_thread *gvl_owner; /* if it waits for the GVL: that holds it; NULL: not known */
 	bool holds_gvl;		       /* when all threads had been read */
-	struct dump_waits_on on;
+	struct waits_on on;
 	enum rbpf_native_end end; /* why the native stack ends */
 	uint32_t n_gaps;	  /* in it */
 };

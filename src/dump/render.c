@@ -15,6 +15,7 @@
 #include "dump/dump.h"
 #include "dump/fold.h"
 #include "dump/locks.h"
+#include "dump/waits_on.h"
 #include "profile/profile.h"
 #include "target/process.h"
 
@@ -100,7 +101,7 @@ static void json_doing(struct json *j, const struct dump_thread *t)
 		json_bool(j, "holds_gvl", true);
 }
 
-static void json_waits_on(struct json *j, const struct dump_waits_on *on)
+static void json_waits_on(struct json *j, const struct waits_on *on)
 {
 	if (on->fd >= 0) {
 		json_u64(j, "descriptor", (uint64_t)on->fd);

@@ -15,13 +15,14 @@
 #include "dump/waits_on.h"
 #include "target/memory.h"
 #include "target/process.h"
+#include "target/waits_on.h"
 
 static void expect_words(long number, uint64_t a, uint64_t b, uint64_t c, const char *words)
 {
 	const struct thread_syscall call = { .number = number, .args = { a, b, c } };
 	const struct memory mem = memory_process(getpid());
 	_cleanup_buf_ struct buf out = BUF_INIT;
-	struct dump_waits_on on = dump_waits_on_read(&mem, &call);
+	struct waits_on on = waits_on_read(&mem, &call);
 
 	dump_waits_on_add(&out, &on);
 	cr_expect_str_eq(buf_str(&out), words);
@@ -78,6 +79,32 @@ Test(waits_on, more_descriptors_than_are_looked_at)
 	for (int i = 0; i < 100; i++)
 		polled[i].fd = 100 + i;
 	expect_words(SYS_ppoll, (uintptr_t)polled, 100, 0, "descriptor 100, and 99 others");
+}
+
+Test(waits_on, what_is_polled_is_a_socket_or_not)
+{
+	struct pollfd polled = { .fd = 95 };
+	const struct thread_syscall call = { .number = SYS_ppoll,
+					     .args = { (uintptr_t)&polled, 1 } },
+				    reads = { .number = SYS_read, .args = { 95 } },
+				    selects = { .number = SYS_pselect6 };
+	const struct memory mem = memory_process(getpid());
+	struct waits_on on;
+	int ends[2];
+
+	cr_expect(waits_on_is_polled(&call));
+	cr_expect(waits_on_is_polled(&selects));
+	cr_expect_not(waits_on_is_polled(&reads));
+	on = waits_on_read(&mem, &call);
+	cr_expect_not(waits_on_socket(&on), "nothing is behind it");
+	cr_assert_eq(pipe(ends), 0);
+	have(95, ends[0]);
+	on = waits_on_read(&mem, &call);
+	cr_expect_not(waits_on_socket(&on));
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	have(95, ends[0]);
+	on = waits_on_read(&mem, &call);
+	cr_expect(waits_on_socket(&on));
 }
 
 Test(waits_on, children)
