@@ -2,7 +2,8 @@
 /*
  * Time off the CPU: from records of waits to samples. Those that wait since before they were
  * followed, or their Ruby was known, have no Ruby stacks in their records: their memory still has
- * them, and is walked from here.
+ * them, and is walked from here. It also tells for which descriptors they wait in poll() or
+ * select(), which the kernel side can read of the current task only.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 #include "ruby/walk.h"
 #include "sample/collector_state.h"
 #include "sample/thread_context.h"
+#include "target/process.h"
+#include "target/waits_on.h"
 
 /*
  * Of so many threads of a process the stacks are walked from here: each takes two readings of the
@@ -103,30 +106,58 @@ static int walk_thread(const struct ruby_vm *vm, uint64_t tp, struct ruby_stack 
 }
 
 /*
+ * What the thread of @rec waits for: as the record has it, but for one that was in poll() or
+ * select() already when it came to be followed.
+ */
+static uint16_t read_wait(const struct tracked_process *p, const struct rbpf_ring_wait *rec)
+{
+	struct thread_syscall call;
+	struct waits_on on;
+
+	if (rec->wait != RBPF_WAIT_OTHER || !(rec->flags & RBPF_WAIT_BEFORE) ||
+	    thread_syscall(p->pid, (pid_t)rec->h.tid, &call) || !waits_on_is_polled(&call))
+		return rec->wait;
+	on = waits_on_read(&p->vm->mem, &call);
+	if (!on.file[0])
+		return RBPF_WAIT_OTHER;
+	/* Nobody waits for a file of a disk here: poll() says of all of them that they are ready.
+	 */
+	return waits_on_socket(&on) ? RBPF_WAIT_NETWORK : RBPF_WAIT_PIPE;
+}
+
+/*
  * Walk the stack of the thread of @rec, a wait that goes on, and define it: @taken is then what the
- * BPF programs would have sent, had they known the Ruby when the wait began. The thread must not
- * have run since: its CPU time tells. @taken is left as it is if it has, or cannot be walked.
- * Returns 0 or -errno.
+ * BPF programs would have sent, had they known the Ruby when the wait began, and *@wait what it is
+ * for. The thread must not have run since: its CPU time tells. Both are left as they are if it has;
+ * @taken, too, if it cannot be walked. Returns 0 or -errno.
  */
 static int walk_sleeping(struct collector *c, struct tracked_process *p,
-			 const struct rbpf_ring_wait *rec, struct stacks_taken *taken)
+			 const struct rbpf_ring_wait *rec, struct stacks_taken *taken,
+			 uint16_t *wait)
 {
 	struct rbpf_ring_stack def = { .h = rec->h };
 	struct ruby_stack stack _cleanup_(ruby_stack_deinit) = { 0 };
 	struct resolver *names;
 	struct rbpf_task task;
 	uint64_t era, major;
+	uint16_t found;
+	bool walked;
 	int r;
 
 	r = samples_names(c, p, &names);
 	if (r || !names)
 		return r;
 	p->n_sleepers++;
-	if (ruby_vm_gc_era(p->vm, &era, &major) || !still_waits(c, p, rec, &task))
+	walked = !ruby_vm_gc_era(p->vm, &era, &major);
+	if (!still_waits(c, p, rec, &task))
 		return 0;
-	r = walk_thread(p->vm, task.thread_pointer, &stack);
-	if (r <= 0 || !still_waits(c, p, rec, &task))
+	found = read_wait(p, rec);
+	r = walked ? walk_thread(p->vm, task.thread_pointer, &stack) : 0;
+	if (r < 0 || !still_waits(c, p, rec, &task))
 		return r < 0 ? r : 0;
+	*wait = found;
+	if (!r)
+		return 0;
 	taken->status = (uint16_t)stack.status;
 	taken->flags &= (uint16_t)~RBPF_WAIT_BEFORE;
 	if (!stack.n_frames)
@@ -145,7 +176,8 @@ static bool began_unknown(const struct rbpf_ring_wait *rec)
 }
 
 static int walk_if_there_is_time(struct collector *c, struct tracked_process *p,
-				 const struct rbpf_ring_wait *rec, struct stacks_taken *taken)
+				 const struct rbpf_ring_wait *rec, struct stacks_taken *taken,
+				 uint16_t *wait)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r;
@@ -153,7 +185,7 @@ static int walk_if_there_is_time(struct collector *c, struct tracked_process *p,
 	if (p->n_sleepers >= MAX_SLEEPERS ||
 	    c->sleepers_ns > SLEEPERS_NS + (now - c->began_ns) / SLEEPERS_PART)
 		return 0;
-	r = walk_sleeping(c, p, rec, taken);
+	r = walk_sleeping(c, p, rec, taken, wait);
 	c->sleepers_ns += clock_ns(CLOCK_MONOTONIC) - now;
 	return r;
 }
@@ -204,6 +236,7 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		     const struct rbpf_ring_wait *rec, bool with_ruby)
 {
 	struct stacks_taken taken = taken_of(rec);
+	uint16_t wait = rec->wait;
 	int r = 0;
 
 	if (t->wait && t->wait_ns == rec->since)
@@ -216,9 +249,9 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 	if (!t->wait)
 		return -ENOMEM;
 	if (rec->flags & RBPF_WAIT_BEFORE || (p->vm && began_unknown(rec)))
-		r = walk_if_there_is_time(c, p, rec, &taken);
+		r = walk_if_there_is_time(c, p, rec, &taken, &wait);
 	if (!r)
-		r = wait_stack(c, p, &taken, rec->wait, with_ruby, &t->wait->blocked);
+		r = wait_stack(c, p, &taken, wait, with_ruby, &t->wait->blocked);
 	if (!r)
 		r = wait_stack(c, p, &taken, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
 	if (!r)

@@ -108,6 +108,7 @@ class DumpWaitsTest < LiveTest
     'join' => 'waits in Thread#join',
     'read' => 'waits in IO#read',
     'select' => 'waits in IO.select',
+    'select socket' => 'waits in IO.select',
     'accept' => 'waits in TCPServer#accept',
     'pool 001' => 'waits in Thread::Queue#pop'
   }.freeze
@@ -115,7 +116,7 @@ class DumpWaitsTest < LiveTest
   TICK = 10_000_000 # ns
   TIMES = ', [\d.]+ m?s'
   # What they wait for is of the kernel.
-  ON = { 'read' => /\Apipe:/, 'select' => /\Apipe:/, 'accept' => /\Asocket:/ }.freeze
+  ON = { 'read' => /\Apipe:/, 'select' => /\Apipe:/, 'select socket' => /\Asocket:/, 'accept' => /\Asocket:/ }.freeze
   NOT_IDLE = ['lock', 'synchronize', 'monitor', 'read', 'mutex holder'].freeze
 
   def test_what_each_thread_waits_in

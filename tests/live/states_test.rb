@@ -116,6 +116,22 @@ class StatesTest < LiveTest
     assert_operator total_of(recording.rows('--event', 'wait', '-n', '0'), 'Object#first'), :>, 0.4e9
   end
 
+  # Also where the descriptor is in memory, as that of poll() is: Ruby calls it before it reads.
+  def test_waits_that_began_before_it_attached
+    target = start('waits.rb')
+    rbpf = attach([target], '--mode', 'states')
+    sleep 1.5
+    assert_equal 0, rbpf.stop.code
+    tids = target.wait_for('waiting')['tids']
+    expected = { 'read' => 'pipe', 'select' => 'pipe', 'select socket' => 'network', 'accept' => 'network' }
+    found = expected.to_h do |name, _|
+      states = states_of(tids.fetch(name)[0])
+      [name, states.transform_keys(&:first)]
+    end
+    expected.each { |name, state| assert_equal [state], found[name].keys, found }
+    found.each_value { |states| assert_operator states.values.sum, :>, 1e9, found }
+  end
+
   def test_threads_of_the_vm
     target = start_command(ruby.command('-e', '$stdout.sync = true; puts %q({"waiting": true}); sleep'))
     rbpf = attach([target], '--mode', 'states')

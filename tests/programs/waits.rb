@@ -83,6 +83,7 @@ class Waits
     thread('join') { forever.join }
     thread('read') { @pipe[0].read }
     thread('select') { IO.select([@pipe[0]]) }
+    thread('select socket') { IO.select([TCPServer.new('127.0.0.1', 0)]) }
     thread('accept') { TCPServer.new('127.0.0.1', 0).accept }
   end
 
