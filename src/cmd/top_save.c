@@ -27,6 +27,7 @@ int top_save_to(const struct sampling *s, struct window *w, struct window_range 
 	sampling_meta(s, &names, &meta);
 	meta.start_monotonic_ns = start_ns + offset;
 	meta.start_realtime_ns = start_realtime_ns + offset;
+	meta.by_second = 1;
 	r = recorder_open(opts, &meta, &rec, err);
 	if (r)
 		return r;

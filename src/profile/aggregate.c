@@ -71,8 +71,12 @@ static int make(const struct aggregate_index *index, struct profile *p,
 
 	if (!r && p->by_span)
 		r = array_reserve(p->aggregate_spans, p->cap_aggregate_spans, p->n_aggregates + 1);
+	if (!r && p->with_lengths)
+		r = array_reserve(p->aggregate_waits, p->cap_aggregate_waits, p->n_aggregates + 1);
 	if (r)
 		return r;
+	if (p->with_lengths)
+		p->aggregate_waits[p->n_aggregates] = (struct wait_sum) { 0 };
 	if (p->by_span)
 		p->aggregate_spans[p->n_aggregates] = s->span;
 	*ret = &p->aggregates[p->n_aggregates++];
@@ -240,14 +244,20 @@ static enum way way_of(const struct profile *p)
 	return p->by_request ? BY_LAST : BY_STACK;
 }
 
-/* Room for stand-ins is reserved. */
+/* The aggregate of @sample, which is made if there is none. Room for stand-ins is reserved. */
+static inline int find(struct aggregate_index *index, struct profile *p, enum way way,
+		       const struct profile_sample *sample, struct profile_aggregate **ret)
+{
+	return way == BY_STACK	? find_by_stack(index, p, sample, ret)
+	       : way == BY_LAST ? find_by_last(index, p, sample, ret)
+				: find_by_hash(index, p, sample, ret);
+}
+
 static inline int add(struct aggregate_index *index, struct profile *p, enum way way,
 		      const struct profile_sample *sample, uint64_t n)
 {
 	struct profile_aggregate *a;
-	int r = way == BY_STACK	 ? find_by_stack(index, p, sample, &a)
-		: way == BY_LAST ? find_by_last(index, p, sample, &a)
-				 : find_by_hash(index, p, sample, &a);
+	int r = find(index, p, way, sample, &a);
 
 	if (r)
 		return r;
@@ -268,6 +278,18 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 		  const struct profile_sample *sample)
 {
 	return aggregate_add_sum(index, p, sample, 1);
+}
+
+int aggregate_add_length(struct aggregate_index *index, struct profile *p,
+			 const struct profile_sample *sample, uint64_t ns)
+{
+	const struct wait_sum wait = { .n = 1, .ns = ns, .longest_ns = ns };
+	struct profile_aggregate *a;
+	int r = reserve_stand_ins(index, p) ? -ENOMEM : find(index, p, way_of(p), sample, &a);
+
+	if (!r)
+		wait_sum_add(&p->aggregate_waits[a - p->aggregates], &wait);
+	return r;
 }
 
 /* Begin to bring what the search for these samples will look at. */

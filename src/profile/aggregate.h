@@ -56,6 +56,13 @@ int aggregate_add_sum(struct aggregate_index *index, struct profile *p,
 		      const struct profile_sample *sample, uint64_t n);
 
 /*
+ * Count a wait of @ns, all of it, of which @sample was one, in the aggregates of @p, which is
+ * with_lengths. Returns what aggregate_add() does.
+ */
+int aggregate_add_length(struct aggregate_index *index, struct profile *p,
+			 const struct profile_sample *sample, uint64_t ns);
+
+/*
  * Add @n samples, at most AGGREGATE_BATCH, in their order. The stacks of samples are scattered over
  * more memory than a processor's cache holds, and it waits for that memory once for a batch, not
  * once for each sample. Returns what aggregate_add() does of the first sample that it failed for.

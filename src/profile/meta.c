@@ -31,6 +31,7 @@ static const struct meta_field meta_fields[] = {
 	{ FIELD_STR, META(hostname) },	   { FIELD_STR, META(kernel) },
 	{ FIELD_STR, META(arch) },	   { FIELD_STR, META(mode) },
 	{ FIELD_U32, META(frequency) },	   { FIELD_U32, META(cpus) },
+	{ FIELD_U32, META(by_second) },
 };
 
 static const struct meta_field totals_fields[] = {

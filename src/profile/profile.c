@@ -304,6 +304,7 @@ void profile_deinit(struct profile *p)
 	free(p->stacks);
 	free(p->aggregates);
 	free(p->aggregate_spans);
+	free(p->aggregate_waits);
 	free(p->marks_of_spans);
 	free(p->requests);
 	intern_deinit(&p->request_kinds);

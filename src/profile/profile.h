@@ -265,6 +265,13 @@ struct profile_aggregate {
 	bool slow : 1;	    /* profile_request_is_slow() */
 };
 
+/* Of some waits, each with all its length (wait_lengths.h). */
+struct wait_sum {
+	uint64_t n;
+	uint64_t ns; /* of all of them; UINT64_MAX if it does not fit */
+	uint64_t longest_ns;
+};
+
 /* There may be millions. */
 _Static_assert(sizeof(struct profile_aggregate) == 32, "an aggregate has no padding");
 
@@ -297,6 +304,7 @@ struct profile_meta {
 	char *mode;	    /* "cpu" */
 	uint32_t frequency; /* Hz */
 	uint32_t cpus;	    /* online */
+	uint32_t by_second; /* 1: what was alike in a second was added up: samples are means */
 	uint64_t start_realtime_ns;
 	uint64_t start_monotonic_ns;
 	struct profile_event events[PROFILE_MAX_EVENTS];
@@ -361,11 +369,14 @@ struct profile {
 	size_t n_aggregates, cap_aggregates;
 	uint32_t *aggregate_spans; /* by_span: by aggregate, its span id; owned, else NULL */
 	size_t cap_aggregate_spans;
-	bool by_thread;	 /* aggregates tell threads apart … */
-	bool by_process; /* … or processes, one thread standing for all of its process … */
-	bool by_request; /* … and kinds of requests */
-	bool by_span;	 /* … and spans: aggregate_spans */
-	bool by_event;	 /* … and there are some of each event of the recording */
+	struct wait_sum *aggregate_waits; /* with_lengths: by aggregate; owned, else NULL */
+	size_t cap_aggregate_waits;
+	bool by_thread;	   /* aggregates tell threads apart … */
+	bool by_process;   /* … or processes, one thread standing for all of its process … */
+	bool by_request;   /* … and kinds of requests */
+	bool by_span;	   /* … and spans: aggregate_spans */
+	bool with_lengths; /* of the waits in them: aggregate_waits */
+	bool by_event;	   /* … and there are some of each event of the recording */
 	uint64_t
 		cuts[PROFILE_MAX_CUTS]; /* ns, CLOCK_MONOTONIC: what is at this time is behind it */
 	size_t n_cuts;
@@ -412,6 +423,14 @@ static inline void profile_add(uint64_t *sum, uint64_t v)
 {
 	if (__builtin_add_overflow(*sum, v, sum))
 		*sum = UINT64_MAX;
+}
+
+static inline void wait_sum_add(struct wait_sum *to, const struct wait_sum *w)
+{
+	to->n += w->n;
+	profile_add(&to->ns, w->ns);
+	if (w->longest_ns > to->longest_ns)
+		to->longest_ns = w->longest_ns;
 }
 
 /*

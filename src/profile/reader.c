@@ -371,6 +371,19 @@ static int find_span_marks(const struct read_options *opts, struct profile *p)
 	return profile_mark_span(p, 0, 0);
 }
 
+/* Whether samples of waits are selected, and each is of one wait. */
+static bool tells_lengths(const struct reader *rd)
+{
+	const struct record_decoder *d = &rd->decoder;
+
+	if (rd->opts.take || rd->opts.n_cuts || rd->profile.meta.by_second)
+		return false;
+	for (uint32_t i = 0; i < rd->n_events; i++)
+		if (d->is_wait[i] && (i == d->event || d->in_sum[i]))
+			return true;
+	return false;
+}
+
 /* Tell the decoder which samples are selected. */
 static void select_samples(struct reader *rd)
 {
@@ -410,6 +423,7 @@ static void select_samples(struct reader *rd)
 				  d->event >= rd->n_events && !strcmp(event->name, EVENT_GVL);
 		d->keep_samples |= d->is_caused[i];
 	}
+	rd->profile.with_lengths = rd->opts.lengths && tells_lengths(rd);
 	/*
 	 * The buffers between the kernel and the recorder may hold samples of just before the
 	 * start.
@@ -418,6 +432,14 @@ static void select_samples(struct reader *rd)
 		d->from_ts = UINT64_MAX;
 	if (rd->opts.to_ns && __builtin_add_overflow(start, rd->opts.to_ns, &d->to_ts))
 		d->to_ts = UINT64_MAX;
+}
+
+/* There are no more samples. One that is too many ends nothing: there is nothing behind it. */
+static int end_samples(struct reader *rd)
+{
+	const int r = record_samples_end(&rd->decoder);
+
+	return r == -EBADMSG ? 0 : r;
 }
 
 static int read_all(struct reader *rd, struct err *err)
@@ -441,6 +463,8 @@ static int read_all(struct reader *rd, struct err *err)
 		r = find_span_marks(&rd->opts, &rd->profile);
 	if (!r)
 		r = read_chunks(rd);
+	if (!r)
+		r = end_samples(rd);
 	if (!r)
 		r = wait_causes(&rd->profile);
 	if (!r && rd->decoder.wakeups.reasons)

@@ -45,6 +45,7 @@ struct read_options {
 	uint64_t ended;	  /* EVENT_WAKEUP: only those that ended a wait for one of these: 1 << enum
 			     frame_reason; 0: all. They are kept one by one */
 	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */
+	bool lengths;	 /* and how long each wait was, if the recording tells; not with cuts */
 	bool by_event;	 /* without @event: those of all events, by event; needs by_thread */
 	bool keep_samples; /* also one by one: 40 bytes each */
 	bool read_again;   /* keep_samples, if the recording can be read only once: from a pipe */

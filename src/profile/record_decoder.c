@@ -526,5 +526,6 @@ void record_decoder_deinit(struct record_decoder *d)
 	free(d->spans);
 	buf_deinit(&d->clean);
 	wakeups_deinit(&d->wakeups);
+	wait_lengths_deinit(&d->waits);
 	*d = (struct record_decoder) { 0 };
 }

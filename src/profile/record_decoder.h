@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "profile/aggregate.h"
 #include "profile/profile.h"
+#include "profile/wait_lengths.h"
 #include "profile/wakeups.h"
 
 /* What the samples of a thread are of; 0: none. */
@@ -38,6 +39,7 @@ struct record_decoder {
 	bool is_wait[PROFILE_MAX_EVENTS];   /* of EVENT_WAIT; the caller's */
 	bool of_wakeups;		    /* .event is EVENT_WAKEUP; the caller's */
 	struct wakeups wakeups;		    /* .reasons is the caller's */
+	struct wait_lengths waits;	    /* if the profile is with_lengths */
 	bool in_ns;			    /* values of .event are in ns; the caller's */
 	uint64_t from_ts, to_ts;	    /* selected times, without to_ts; the caller's */
 	bool keep_samples;		    /* the caller's */

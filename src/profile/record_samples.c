@@ -6,12 +6,18 @@
 #include "profile/record_decoder.h"
 #include "profile/sample_parts.h"
 
+/* With too many aggregates it is damaged, as a file with a wrong id is. */
+static int too_many(int r)
+{
+	return r == -E2BIG ? -EBADMSG : r;
+}
+
 int record_samples_flush(struct record_decoder *d)
 {
 	int r = aggregate_add_batch(&d->aggregates, d->profile, d->batch, d->n_batch);
 
 	d->n_batch = 0;
-	return r == -E2BIG ? -EBADMSG : r; /* it is damaged, as a file with a wrong id is */
+	return too_many(r);
 }
 
 /* A sample ends at its time, and began that long before. */
@@ -110,6 +116,17 @@ static int note_waker(struct record_decoder *d, const struct profile_sample *rec
 	return r ? r : d->wakeups.reasons != 0;
 }
 
+/* @recorded is a sample of a wait, of which @s is selected if @in_time. */
+static int note_length(struct record_decoder *d, const struct profile_sample *recorded,
+		       const struct profile_sample *s, bool in_time)
+{
+	struct profile_sample selected = *s;
+
+	selected.event = event_of(d, s->event);
+	return too_many(wait_lengths_note(&d->waits, &d->aggregates, d->profile, recorded,
+					  in_time ? &selected : NULL));
+}
+
 int record_samples_add(struct record_decoder *d, const struct profile_sample *recorded)
 {
 	struct profile_sample s = *recorded;
@@ -125,10 +142,17 @@ int record_samples_add(struct record_decoder *d, const struct profile_sample *re
 			r = note_waker(d, recorded, &s, in_time);
 		if (!r)
 			note_request(d, recorded, &s, in_time);
+		if (!r && p->with_lengths && d->is_wait[recorded->event])
+			r = note_length(d, recorded, &s, in_time);
 	}
 	if (r || !in_time)
 		return r < 0 ? r : 0;
 	return p->n_cuts ? sample_parts_between_cuts(p, s, take_sample, d) : take_sample(d, &s);
+}
+
+int record_samples_end(struct record_decoder *d)
+{
+	return too_many(wait_lengths_end(&d->waits, &d->aggregates, d->profile));
 }
 
 int record_samples_add_wakeups(struct record_decoder *d)

@@ -13,6 +13,9 @@ struct record_decoder;
  */
 int record_samples_add(struct record_decoder *d, const struct profile_sample *recorded);
 
+/* After the last one: count the waits that went on. Returns 0, -ENOMEM or -EBADMSG. */
+int record_samples_end(struct record_decoder *d);
+
 /*
  * After the last one, and wait_causes(): select the wakeups that ended a wait for one of
  * @d->wakeups.reasons, if that is not 0. Returns 0, -ENOMEM or -EBADMSG.

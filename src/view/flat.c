@@ -148,6 +148,7 @@ void flat_add_total(struct flat_row *row, const struct view_sum *total)
 	row->total_samples += total->samples;
 	row->exact_total_value += total->exact_value;
 	row->exact_total_samples += total->exact_samples;
+	wait_sum_add(&row->waits, &total->waits);
 }
 
 static struct flat_row *row_of(struct flat_walk *w, uint32_t stack)
@@ -327,7 +328,7 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 
 		if (!view_selected(sel, a))
 			continue;
-		sum = view_sum_of(p, a);
+		sum = view_sum_at(p, i);
 		add_kinds(&sum, sample_kind(p, frames, a), kinds[a->stack], rows);
 		if (a->flags & SAMPLE_GC_UNKNOWN)
 			profile_add(&flat->gc_unknown, a->value);
@@ -350,7 +351,7 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 
 	for (size_t i = 0; !r && i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		const struct view_sum sum = view_sum_of(p, a);
+		const struct view_sum sum = view_sum_at(p, i);
 		struct flat_row *row;
 
 		if (!view_selected(sel, a))
@@ -435,20 +436,27 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 
 struct view_sum flat_self(const struct flat_row *row)
 {
-	return (struct view_sum) { row->samples, row->self_value, row->exact_samples,
-				   row->exact_value };
+	return (struct view_sum) { .samples = row->samples,
+				   .value = row->self_value,
+				   .exact_samples = row->exact_samples,
+				   .exact_value = row->exact_value };
 }
 
 struct view_sum flat_total(const struct flat_row *row)
 {
-	return (struct view_sum) { row->total_samples, row->total_value, row->exact_total_samples,
-				   row->exact_total_value };
+	return (struct view_sum) { .samples = row->total_samples,
+				   .value = row->total_value,
+				   .exact_samples = row->exact_total_samples,
+				   .exact_value = row->exact_total_value,
+				   .waits = row->waits };
 }
 
 struct view_sum flat_all(const struct flat *flat)
 {
-	return (struct view_sum) { flat->samples, flat->value, flat->exact_samples,
-				   flat->exact_value };
+	return (struct view_sum) { .samples = flat->samples,
+				   .value = flat->value,
+				   .exact_samples = flat->exact_samples,
+				   .exact_value = flat->exact_value };
 }
 
 static void add_errors(struct flat *flat)

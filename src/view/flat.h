@@ -72,6 +72,7 @@ struct flat_row {
 	uint64_t exact_value;	/* … and of self_value; and the same of the totals */
 	uint64_t exact_total_samples;
 	uint64_t exact_total_value;
+	struct wait_sum waits; /* with the row anywhere; if the profile is with_lengths */
 	/* FLAT_BY_KIND: that of garbage collection, of which nothing is known; values are 0. */
 	bool unknown;
 	/* Half width of the 95 % interval of self_value (sum.h); 0 if that is exact. */

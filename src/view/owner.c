@@ -176,7 +176,7 @@ static void weigh_threads(const struct profile *p, const struct view_selection *
 {
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		const struct view_sum sum = view_sum_of(p, a);
+		const struct view_sum sum = view_sum_at(p, i);
 
 		if (view_selected(sel, a))
 			view_sum_add(&sums[owner_of_aggregate(p, OWNER_THREAD, a)], &sum);

@@ -92,7 +92,7 @@ int request_rows(const struct profile *p, const struct view_selection *sel, stru
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		const struct view_sum sum = view_sum_of(p, a);
+		const struct view_sum sum = view_sum_at(p, i);
 
 		if (!view_selected(sel, a))
 			continue;

@@ -136,6 +136,8 @@ static void reshape_samples(struct reshape *r)
 		p->aggregates[n].stack = r->becomes[p->aggregates[n].stack];
 		if (p->by_span)
 			p->aggregate_spans[n] = p->aggregate_spans[i];
+		if (p->with_lengths)
+			p->aggregate_waits[n] = p->aggregate_waits[i];
 		n++;
 	}
 	p->n_aggregates = n;

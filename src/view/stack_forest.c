@@ -12,7 +12,7 @@ static void add_samples(struct stack_forest *f, const struct view_selection *sel
 
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		const struct view_sum sum = view_sum_of(p, a);
+		const struct view_sum sum = view_sum_at(p, i);
 
 		if (view_selected(sel, a))
 			view_sum_add(&f->self[a->stack], &sum);

@@ -33,6 +33,15 @@ struct view_sum view_sum_of(const struct profile *p, const struct profile_aggreg
 	};
 }
 
+struct view_sum view_sum_at(const struct profile *p, size_t i)
+{
+	struct view_sum sum = view_sum_of(p, &p->aggregates[i]);
+
+	if (p->with_lengths)
+		sum.waits = p->aggregate_waits[i];
+	return sum;
+}
+
 static uint64_t isqrt(uint64_t v)
 {
 	uint64_t root = 0;

@@ -19,10 +19,14 @@ struct view_sum {
 	uint64_t value;
 	uint64_t exact_samples; /* of these, those that tell exact lengths … */
 	uint64_t exact_value;	/* … and theirs of the value */
+	struct wait_sum waits;	/* in these, if the profile is with_lengths */
 };
 
-/* Of the samples of @a, an aggregate of @p. */
+/* Of the samples of @a, an aggregate of @p or like one, without its waits. */
 struct view_sum view_sum_of(const struct profile *p, const struct profile_aggregate *a);
+
+/* Of aggregate @i of @p, with its waits. */
+struct view_sum view_sum_at(const struct profile *p, size_t i);
 
 static inline void view_sum_add(struct view_sum *to, const struct view_sum *s)
 {
@@ -30,6 +34,7 @@ static inline void view_sum_add(struct view_sum *to, const struct view_sum *s)
 	profile_add(&to->value, s->value);
 	to->exact_samples += s->exact_samples;
 	profile_add(&to->exact_value, s->exact_value);
+	wait_sum_add(&to->waits, &s->waits);
 }
 
 /* Whether there are samples in @s, all of which are exact. */

@@ -80,7 +80,7 @@ static size_t find_parts(const struct profile *p, const struct view_selection *s
 		if (view_selected(sel, a))
 			parts[n++] = (struct trace_part) { .span = first_of[p->aggregate_spans[i]],
 							   .request = a->request,
-							   .sum = view_sum_of(p, a) };
+							   .sum = view_sum_at(p, i) };
 	}
 	if (n)
 		qsort(parts, n, sizeof(*parts), compare_parts);
