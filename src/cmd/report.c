@@ -467,7 +467,14 @@ static bool is_by_thread(const struct report_line *line, const struct view_filte
 	return line->requests && (is_shaped(line) || view_filter_of_samples(filter));
 }
 
-static struct read_options needs_of(const struct report_line *line,
+/* Whether rows say how long waits were; a second has parts of them only. */
+static bool has_lengths(const struct report_line *line, renderer render)
+{
+	return line->by != FLAT_BY_TIME &&
+	       (render == report_text || render == report_json || render == report_csv);
+}
+
+static struct read_options needs_of(const struct report_line *line, renderer render,
 				    const struct view_filter *filter)
 {
 	const bool by_time = line->by == FLAT_BY_TIME, by_trace = line->by == FLAT_BY_TRACE;
@@ -479,6 +486,7 @@ static struct read_options needs_of(const struct report_line *line,
 		.read_again = by_time,
 		.by_thread = is_by_thread(line, filter),
 		.by_request = line->requests || line->by == FLAT_BY_REQUEST || by_trace,
+		.lengths = has_lengths(line, render),
 		.spans = by_trace,
 		.by_span = by_trace,
 	};
@@ -515,7 +523,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		r = choose_event(line, &filter->event, err);
 	if (r)
 		return r;
-	needs = needs_of(line, filter);
+	needs = needs_of(line, render, filter);
 	/* These leave samples out, and who was charged with what is not known any more. */
 	report.gvl_pairs = is_of_all_time(line) && !is_shaped(line);
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);

@@ -36,10 +36,10 @@ void field_add_csv(struct field_value v, struct buf *out)
 		buf_add_u64(out, v.num);
 }
 
-static void csv_row(const struct report *r, const struct flat_row *row, struct buf *out)
+static void csv_row(const struct report *r, const enum report_field *fields,
+		    const struct flat_row *row, struct buf *out)
 {
 	_cleanup_buf_ struct buf scratch = BUF_INIT;
-	const enum report_field *fields = fields_of_rows(r);
 	size_t i;
 
 	for (i = 0; fields[i] != FIELD_END; i++) {
@@ -52,14 +52,15 @@ static void csv_row(const struct report *r, const struct flat_row *row, struct b
 
 static void csv_rows(const struct report *r, const struct flat *flat, struct buf *out)
 {
-	const enum report_field *fields = fields_of_rows(r);
+	enum report_field fields[FIELDS_MAX];
 	size_t i;
 
+	fields_of_rows(r, fields);
 	for (i = 0; fields[i] != FIELD_END; i++)
 		buf_addf(out, "%s%s", i ? "," : "", field_key(r, fields[i]).s);
 	buf_addstr(out, "\r\n");
 	for (i = 0; i < report_rows_shown(r, flat); i++)
-		csv_row(r, &flat->rows[i], out);
+		csv_row(r, fields, &flat->rows[i], out);
 }
 
 int report_csv(const struct report *r, struct buf *out, struct err *err)

@@ -50,6 +50,9 @@ static const char *const field_names[] = {
 	[FIELD_TOTAL] = "total",
 	[FIELD_SELF_ERROR] = "self_error",
 	[FIELD_TOTAL_ERROR] = "total_error",
+	[FIELD_WAITS] = "waits",
+	[FIELD_MEAN_WAIT] = "mean_wait_ns",
+	[FIELD_LONGEST_WAIT] = "longest_wait_ns",
 };
 
 #define FIELD_NUMBERS FIELD_SAMPLES, FIELD_TOTAL_SAMPLES, FIELD_SELF, FIELD_TOTAL, FIELD_SELF_ERROR
@@ -74,9 +77,10 @@ struct num_text field_key(const struct report *r, enum report_field field)
 	return ret;
 }
 
-const enum report_field *fields_of_rows(const struct report *r)
+/* The fields that all rows have, in their order. */
+static const enum report_field *fields_of_all(enum flat_by by)
 {
-	static const enum report_field fields[][20] = {
+	static const enum report_field fields[][FIELDS_MAX] = {
 		[FLAT_BY_FUNCTION] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE,
 				       FIELD_MODULE, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_LINE] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
@@ -103,7 +107,22 @@ const enum report_field *fields_of_rows(const struct report *r)
 				  FIELD_TOTAL_ERROR },
 	};
 
-	return fields[r->by];
+	return fields[by];
+}
+
+void fields_of_rows(const struct report *r, enum report_field ret[FIELDS_MAX])
+{
+	const enum report_field *all = fields_of_all(r->by);
+	size_t n = 0;
+
+	for (; *all != FIELD_END; all++)
+		ret[n++] = *all;
+	if (r->rec->profile.with_lengths) {
+		ret[n++] = FIELD_WAITS;
+		ret[n++] = FIELD_MEAN_WAIT;
+		ret[n++] = FIELD_LONGEST_WAIT;
+	}
+	ret[n] = FIELD_END;
 }
 
 static struct field_value text(const char *s)
@@ -334,6 +353,12 @@ struct field_value field_of_row(const struct report *r, const struct flat_row *r
 		return number(row->self_error);
 	case FIELD_TOTAL_ERROR:
 		return number(row->total_error);
+	case FIELD_WAITS:
+		return number(row->waits.n);
+	case FIELD_MEAN_WAIT:
+		return number(row->waits.n ? row->waits.ns / row->waits.n : 0);
+	case FIELD_LONGEST_WAIT:
+		return number(row->waits.longest_ns);
 	default:
 		return key_value(r, row, field, scratch);
 	}

@@ -57,7 +57,13 @@ enum report_field {
 	FIELD_TOTAL,
 	FIELD_SELF_ERROR,
 	FIELD_TOTAL_ERROR,
+	/* Of those with the row anywhere, if the profile is with_lengths. */
+	FIELD_WAITS,
+	FIELD_MEAN_WAIT,
+	FIELD_LONGEST_WAIT,
 };
+
+#define FIELDS_MAX 24 /* of a row, with FIELD_END */
 
 /* A number if str is NULL, unless it is unknown. */
 struct field_value {
@@ -73,7 +79,7 @@ struct num_text field_key(const struct report *r, enum report_field field);
 struct num_text field_value_key(const struct report *r, const char *what);
 
 /* What a row has, as r->by says; ends with FIELD_END. */
-const enum report_field *fields_of_rows(const struct report *r);
+void fields_of_rows(const struct report *r, enum report_field ret[FIELDS_MAX]);
 
 /*
  * A field of a row, or of a frame. A text that is no string of the recording is put into @scratch.

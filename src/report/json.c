@@ -128,24 +128,27 @@ void report_json_frame(const struct report *r, uint32_t frame, struct json *j)
 			   field_of_frame(r, frame, FIELD_APPROXIMATE, &scratch));
 }
 
-static void json_row(const struct report *r, const struct flat_row *row, struct json *j)
+static void json_row(const struct report *r, const enum report_field *fields,
+		     const struct flat_row *row, struct json *j)
 {
 	_cleanup_buf_ struct buf scratch = BUF_INIT;
-	const enum report_field *f;
+	size_t i;
 
 	json_object_begin(j, NULL);
-	for (f = fields_of_rows(r); *f != FIELD_END; f++)
-		json_field(r, j, *f, field_of_row(r, row, *f, &scratch));
+	for (i = 0; fields[i] != FIELD_END; i++)
+		json_field(r, j, fields[i], field_of_row(r, row, fields[i], &scratch));
 	json_object_end(j);
 }
 
 static void json_rows(const struct report *r, const struct flat *flat, struct json *j)
 {
+	enum report_field fields[FIELDS_MAX];
 	size_t i;
 
+	fields_of_rows(r, fields);
 	json_array_begin(j, "rows");
 	for (i = 0; i < report_rows_shown(r, flat); i++)
-		json_row(r, &flat->rows[i], j);
+		json_row(r, fields, &flat->rows[i], j);
 	json_array_end(j);
 }
 

@@ -22,6 +22,9 @@
 #include "view/state.h"
 #include "view/trace.h"
 
+#define LENGTHS_MIN_WIDTH 100 /* columns of a terminal */
+#define N_LENGTHS	  3   /* WAITS, MEAN, LONGEST */
+
 int report_nothing(const struct report *r, struct err *err)
 {
 	return err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s passes the filters",
@@ -370,8 +373,18 @@ static void add_unknown_cells(struct table *t)
 	table_cell(t, "%s", "");
 }
 
+/* N_LENGTHS of them */
+static void add_length_cells(const struct flat_row *row, struct table *t)
+{
+	const struct wait_sum *w = &row->waits;
+
+	table_cell(t, "%s", w->n ? num_count(w->n).s : "");
+	table_cell(t, "%s", w->n ? num_duration_fine(w->ns / w->n).s : "");
+	table_cell(t, "%s", w->n ? num_duration_fine(w->longest_ns).s : "");
+}
+
 static void add_row(const struct report *r, const struct flat *flat, const struct flat_row *row,
-		    struct table *t)
+		    bool lengths, struct table *t)
 {
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;
 	const struct view_sum total = flat_total(row);
@@ -383,6 +396,8 @@ static void add_row(const struct report *r, const struct flat *flat, const struc
 		add_unknown_cells(t);
 	else
 		add_number_cells(flat, row, unit, t);
+	if (lengths)
+		add_length_cells(row, t);
 	report_row_name(r, r->by, row, &text);
 	table_cell(t, "%s", buf_str(&text));
 	if (!headings[r->by].place)
@@ -420,21 +435,47 @@ static bool place_is_path(enum flat_by by)
 	return by == FLAT_BY_FUNCTION || by == FLAT_BY_LINE;
 }
 
+/*
+ * Whether the table has columns for the lengths of waits: where all is waits, or each row is of one
+ * state, and the names still have some width.
+ */
+static bool shows_lengths(const struct report *r, const struct flat *flat)
+{
+	const struct view_sum all = flat_all(flat);
+
+	return r->rec->profile.with_lengths && (!r->width || r->width >= LENGTHS_MIN_WIDTH) &&
+	       (r->by == FLAT_BY_STATE || view_sum_is_exact(&all));
+}
+
+/* The columns of the table, into @ret; returns how many. */
+static size_t columns_of(const struct report *r, const char *title, bool lengths,
+			 struct table_column ret[TABLE_MAX_COLUMNS])
+{
+	const struct table_column numbers[] = {
+		{ "SELF", TABLE_RIGHT, TABLE_WHOLE },	{ "SELF%", TABLE_RIGHT, TABLE_WHOLE },
+		{ "+/-", TABLE_RIGHT, TABLE_WHOLE },	{ "TOTAL", TABLE_RIGHT, TABLE_WHOLE },
+		{ "TOTAL%", TABLE_RIGHT, TABLE_WHOLE }, { "WAITS", TABLE_RIGHT, TABLE_WHOLE },
+		{ "MEAN", TABLE_RIGHT, TABLE_WHOLE },	{ "LONGEST", TABLE_RIGHT, TABLE_WHOLE },
+	};
+	size_t n = lengths ? ARRAY_SIZE(numbers) : ARRAY_SIZE(numbers) - N_LENGTHS;
+
+	memcpy(ret, numbers, n * sizeof(*numbers));
+	ret[n++] = (struct table_column) { title ? title : headings[r->by].name, TABLE_LEFT,
+					   r->by == FLAT_BY_FILE ? TABLE_CUT_START
+								 : TABLE_CUT_MIDDLE };
+	if (headings[r->by].place)
+		ret[n++] = (struct table_column) { headings[r->by].place, TABLE_LEFT,
+						   place_is_path(r->by) ? TABLE_CUT_START
+									: TABLE_CUT_MIDDLE };
+	return n;
+}
+
 int report_table(const struct report *r, const struct flat *flat, const char *title,
 		 struct buf *out)
 {
-	const struct table_column columns[] = {
-		{ "SELF", TABLE_RIGHT, TABLE_WHOLE },
-		{ "SELF%", TABLE_RIGHT, TABLE_WHOLE },
-		{ "+/-", TABLE_RIGHT, TABLE_WHOLE },
-		{ "TOTAL", TABLE_RIGHT, TABLE_WHOLE },
-		{ "TOTAL%", TABLE_RIGHT, TABLE_WHOLE },
-		{ title ? title : headings[r->by].name, TABLE_LEFT,
-		  r->by == FLAT_BY_FILE ? TABLE_CUT_START : TABLE_CUT_MIDDLE },
-		{ headings[r->by].place, TABLE_LEFT,
-		  place_is_path(r->by) ? TABLE_CUT_START : TABLE_CUT_MIDDLE },
-	};
-	size_t n_columns = headings[r->by].place ? ARRAY_SIZE(columns) : ARRAY_SIZE(columns) - 1;
+	const bool lengths = shows_lengths(r, flat);
+	struct table_column columns[TABLE_MAX_COLUMNS];
+	size_t n_columns = columns_of(r, title, lengths, columns);
 	size_t shown = flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
 	_cleanup_table_ struct table table;
 	size_t i;
@@ -442,7 +483,7 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 
 	table_init(&table, columns, n_columns);
 	for (i = 0; i < shown; i++)
-		add_row(r, flat, &flat->rows[i], &table);
+		add_row(r, flat, &flat->rows[i], lengths, &table);
 	ret = report_add_table(r, &table, out);
 	if (!ret)
 		report_hidden(flat->n_rows, shown, out);

@@ -2,7 +2,8 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|containers|merged|gems|templates|events|idle|empty|interrupted FILE
+ *	mkrecording full|few|gc|containers|merged|gems|templates|events|idle|waits|empty|interrupted
+ *		FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -221,6 +222,29 @@ static int add_gems(struct recorder *rec, uint32_t thread)
 	return n;
 }
 
+/*
+ * Three waits of 2 ms for a disk, with 1 ms between them, and one of 2.5 s, which was sent in three
+ * parts. Returns the samples.
+ */
+static int add_waits(struct recorder *rec, uint32_t thread)
+{
+	static const uint32_t ms[] = { 2, 2, 2, 1000, 1000, 500 };
+	struct profile_sample sample = { .ts = START, .thread = thread, .event = 1 };
+	uint32_t i;
+
+	sink_stack(recorder_sink(rec), 0, frame(rec, FRAME_RUBY, "Disk#load", "/app/disk.rb", 3, 2),
+		   &sample.stack);
+	sink_stack(recorder_sink(rec), sample.stack,
+		   frame(rec, FRAME_WAIT, frame_reason_label(REASON_WAIT_DISK), "", 0, 0),
+		   &sample.stack);
+	for (i = 0; i < ARRAY_SIZE(ms); i++) {
+		sample.value = ms[i] * NSEC_PER_MSEC;
+		sample.ts += sample.value + (i < 4 ? NSEC_PER_MSEC : 0);
+		sink_sample(recorder_sink(rec), &sample);
+	}
+	return ARRAY_SIZE(ms);
+}
+
 static void add_events(struct profile_meta *meta, bool idle)
 {
 	meta->events[0] = (struct profile_event) { EVENT_CPU, UNIT_NS, TICK };
@@ -249,14 +273,15 @@ int main(int argc, char **argv)
 	struct recorder *rec;
 	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc, containers, gems, templates, idle;
+	bool gc, containers, gems, templates, idle, waits;
 
 	if (argc != 3)
 		return 2;
 	kind = argv[1];
 	idle = strcmp(kind, "idle") == 0;
-	if (idle || strcmp(kind, "events") == 0)
-		add_events(&meta, idle);
+	waits = strcmp(kind, "waits") == 0;
+	if (idle || waits || strcmp(kind, "events") == 0)
+		add_events(&meta, idle || waits);
 	gc = strcmp(kind, "gc") == 0;
 	opts.path = argv[2];
 	MUST(recorder_open(&opts, &meta, &rec, &err));
@@ -295,9 +320,10 @@ int main(int argc, char **argv)
 
 	gems = strcmp(kind, "gems") == 0;
 	templates = strcmp(kind, "templates") == 0;
-	n = strcmp(kind, "empty") == 0 || strcmp(kind, "merged") == 0 || gems || templates ? 0
-	    : strcmp(kind, "few") == 0							   ? 10
-											   : 300;
+	n = strcmp(kind, "empty") == 0 || strcmp(kind, "merged") == 0 || gems || templates || waits
+		    ? 0
+	    : strcmp(kind, "few") == 0 ? 10
+				       : 300;
 	for (i = 0; i < n; i++) {
 		struct profile_sample sample = {
 			.ts = START + (i + 1) * TICK,
@@ -323,7 +349,7 @@ int main(int argc, char **argv)
 			MUST(sink_sample(recorder_sink(rec), &sample));
 		}
 	}
-	if (meta.n_events) {
+	if (meta.n_events && !waits) {
 		struct profile_sample sample = { START + n * TICK, 4, .event = 1 };
 
 		id = frame(rec, FRAME_RUBY, "Cache.fill", "/app/cache.rb", 3, 2);
@@ -338,8 +364,10 @@ int main(int argc, char **argv)
 		n = (uint32_t)(gems ? add_gems(rec, threads[0]) : add_templates(rec));
 		totals.cpu_sampled_ns = n * TICK;
 	}
-	totals.samples = meta.n_events && !idle ? 2 * n : n;
-	totals.end_monotonic_ns = START + (n + 1) * TICK;
+	if (waits)
+		n = (uint32_t)add_waits(rec, threads[0]);
+	totals.samples = meta.n_events && !idle && !waits ? 2 * n : n;
+	totals.end_monotonic_ns = waits ? START + 3 * NSEC_PER_SEC : START + (n + 1) * TICK;
 	MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
 	return 0;
 }

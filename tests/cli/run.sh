@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc gems containers merged templates events idle empty interrupted; do
+for kind in full few gc gems containers merged templates events idle waits empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -438,6 +438,33 @@ if begin "a recording of waits alone"; then
 	expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
 	run export -f folded --event wait idle.data
 	expect 0 ""
+fi
+# Three of 2 ms, and one of 2.5 s that has three samples.
+if begin "how long waits were"; then
+	lengths='"waits":4,"mean_wait_ns":626500000,"longest_wait_ns":2500000000'
+	for options in "--state disk" "--by state" "--event wait --by thread" "--event wait --root Disk"; do
+		# shellcheck disable=SC2086 # words
+		run report --json $options waits.data
+		expect 0 ""
+		if grep -q "\"samples\":[06],.*$lengths" "$out"; then ok; else not_ok "$options: $(cat "$out")"; fi
+	done
+	# All of the length of a wait that is in part in the time.
+	run report --json --state disk --from 1s --to 1100ms waits.data
+	if grep -q '"total_ns":100000000,.*"waits":1,"mean_wait_ns":2500000000,"longest' "$out"; then ok
+	else not_ok "a part of one"; fi
+	run report --csv --state disk waits.data
+	if head -1 "$out" | grep -q ',waits,mean_wait_ns,longest_wait_ns' && grep -q ',4,626500000,2500000000' "$out"
+	then ok; else not_ok "CSV"; fi
+	run report --state disk waits.data
+	if grep -q ' TOTAL%  WAITS    MEAN  LONGEST  METHOD' "$out" && grep -q ' 4  627 ms   2.50 s  Disk#load' "$out"
+	then ok; else not_ok "the table"; fi
+	# Of CPU time, of seconds, and where times divide waits there are none.
+	run report --json full.data
+	if grep -q '"waits":' "$out"; then not_ok "CPU time"; else ok; fi
+	run report --json --event wait --by time waits.data
+	if grep -q '"waits":' "$out"; then not_ok "seconds"; else ok; fi
+	run report --json --event wait --filter 'time < 1s or time > 2s' waits.data
+	if grep -q '"rows":\[{' "$out" && ! grep -q '"waits":' "$out"; then ok; else not_ok "times"; fi
 fi
 if begin "an event of several"; then
 	run report events.data

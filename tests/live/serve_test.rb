@@ -106,6 +106,10 @@ class ServeTest < LiveTest
       assert_equal to - from, rows.size, range
       rows.each { |row| assert_in_delta threads * 1e9, row['self_ns'], 0.03 * threads * 1e9, range }
     end
+    # They are added up there, so their lengths are not told.
+    rows = report('from=0s&to=4s', '--state', 'timer')['rows']
+    refute_empty rows
+    rows.each { |row| refute_includes row, 'waits' }
     target.finish
   end
 

@@ -116,6 +116,22 @@ class StatesTest < LiveTest
     assert_operator total_of(recording.rows('--event', 'wait', '-n', '0'), 'Object#first'), :>, 0.4e9
   end
 
+  # One of them is sent in parts.
+  def test_how_long_waits_were
+    program = 'def short() 20.times { sleep 0.05 } end; def long() sleep 1.5 end; sleep 0.5; short; long'
+    command = ruby.command('--disable-gems', '-e', program)
+    result = Rbpf.run('record', '-o', path('rbpf.data'), '--mode', 'states', '--as-root', '--', *command)
+    assert_equal 0, result.code, result.err
+    rows = recording.rows('--state', 'timer', '-n', '0').to_h { |row| [row['label'], row] }
+    short, long = rows.values_at('Object#short', 'Object#long')
+    assert_equal [20, 1], [short, long].map { |row| row['waits'] }
+    assert_in_delta 50_000_000, short['mean_wait_ns'], 5_000_000
+    assert_in_delta 1_500_000_000, long['longest_wait_ns'], 15_000_000
+    assert_equal long['total_ns'], long['longest_wait_ns']
+    assert_operator long['total_samples'], :>, 1
+    assert_equal [22, long['longest_wait_ns']], rows['Kernel#sleep'].values_at('waits', 'longest_wait_ns')
+  end
+
   # Also where the descriptor is in memory, as that of poll() is: Ruby calls it before it reads.
   def test_waits_that_began_before_it_attached
     target = start('waits.rb')
