@@ -141,7 +141,8 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 			"throttled, gvl, "
 			"lock, fault, disk, network, pipe, timer, child, stopped, other, idle; "
 			"wait "
-			"is all but the first two (of recordings made with --mode states)",
+			"is all but the first two, gvl-held waits with the GVL (of recordings made "
+			"with --mode states)",
 	},
 	{
 		.name = "from",
@@ -353,8 +354,8 @@ int cmd_refuse_event(const struct filter_options *opts, const char *what, const 
  */
 static int take_ended(struct view_filter *f, struct err *err)
 {
-	const uint32_t never = 1u << STATE_USER | 1u << STATE_SYSTEM | 1u << STATE_WAIT_CPU |
-			       1u << STATE_THROTTLED;
+	const uint32_t never = state_set_of(STATE_USER) | state_set_of(STATE_SYSTEM) |
+			       state_set_of(STATE_WAIT_CPU) | state_set_of(STATE_THROTTLED);
 	uint32_t states = f->states ? f->states : UINT32_MAX;
 
 	if (f->expr)
@@ -365,7 +366,7 @@ static int take_ended(struct view_filter *f, struct err *err)
 		err_hint(err, "'--waker --state gvl' shows who ended the waits for the GVL");
 		return -EINVAL;
 	}
-	f->ended = states & ~never & ((1u << STATES) - 1);
+	f->ended = states & ~never & STATE_SET_ALL;
 	f->states = 0;
 	if (f->ended)
 		return 0;

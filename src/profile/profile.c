@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "profile/reason.h"
 #include "profile/reserve.h"
 
 const char *frame_kind_name(enum frame_kind kind)
@@ -379,6 +380,14 @@ void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last
 		r = (struct time_range) { 0 };
 	*first = r.first;
 	*last = r.last;
+}
+
+bool profile_stack_held_gvl(const struct profile *p, uint32_t stack)
+{
+	const uint32_t parent = stack ? p->stacks[stack].parent : 0;
+
+	return parent && profile_stack_waits(p, stack) &&
+	       p->frames[p->stacks[parent].frame].reason == REASON_GVL_HELD;
 }
 
 size_t profile_stack_depth(const struct profile *p, uint32_t stack)

@@ -582,6 +582,9 @@ static inline bool profile_stack_waits(const struct profile *p, uint32_t stack)
 	return stack && p->frames[p->stacks[stack].frame].kind == FRAME_WAIT;
 }
 
+/* Whether @stack is that of a wait in which the thread held the GVL. */
+bool profile_stack_held_gvl(const struct profile *p, uint32_t stack);
+
 /*
  * Whether samples with @stack are of what is not recorded, such as an interrupt that ended a wait.
  * Their thread is the one that waited, for want of another.

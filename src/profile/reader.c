@@ -400,7 +400,7 @@ static void select_samples(struct reader *rd)
 	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;
 	d->of_wakeups = !strcmp(profile_event(&rd->profile)->name, EVENT_WAKEUP);
 	/* A wakeup alone does not tell which wait it ended, as a second reading needs it. */
-	d->keep_samples = rd->opts.keep_samples || (d->of_wakeups && rd->opts.ended);
+	d->keep_samples = rd->opts.keep_samples || (d->of_wakeups && wait_set_any(&rd->opts.ended));
 	d->keep_spans = rd->opts.spans;
 	d->find_spans = rd->opts.spans || rd->opts.n_span_marks;
 	d->all_events = !rd->opts.event;
@@ -408,7 +408,8 @@ static void select_samples(struct reader *rd)
 	d->take_arg = rd->opts.take_arg;
 	d->take_all = rd->opts.take_all && d->all_events;
 	d->event = rd->profile.event;
-	d->wakeups.reasons = d->of_wakeups ? rd->opts.ended : 0;
+	if (d->of_wakeups)
+		d->wakeups.reasons = rd->opts.ended;
 	d->in_ns = profile_event(&rd->profile)->unit == UNIT_NS;
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->n_events;
 	if (d->event >= rd->n_events)
@@ -467,7 +468,7 @@ static int read_all(struct reader *rd, struct err *err)
 		r = end_samples(rd);
 	if (!r)
 		r = wait_causes(&rd->profile);
-	if (!r && rd->decoder.wakeups.reasons)
+	if (!r && wait_set_any(&rd->decoder.wakeups.reasons))
 		r = record_samples_add_wakeups(&rd->decoder);
 	if (!r)
 		r = chunk_reader_drain(&rd->chunks, &rd->profile.file_bytes);

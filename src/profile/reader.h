@@ -14,6 +14,7 @@
 #include "profile/profile.h"
 #include "profile/span_mark.h"
 #include "profile/time_cut.h"
+#include "profile/wakeups.h"
 #include "profile/wall_time.h"
 
 struct err;
@@ -41,9 +42,9 @@ struct read_options {
 	bool by_request; /* and by kind of request */
 	bool by_span;	 /* and by span; needs spans */
 	bool spans; /* samples, if they are given or kept one by one, say of which span they are */
-	uint64_t slow_ns; /* and whether the request took longer; 0: that is not asked for */
-	uint64_t ended;	  /* EVENT_WAKEUP: only those that ended a wait for one of these: 1 << enum
-			     frame_reason; 0: all. They are kept one by one */
+	uint64_t slow_ns;      /* and whether the request took longer; 0: that is not asked for */
+	struct wait_set ended; /* EVENT_WAKEUP: only those that ended one of these waits; none:
+				      all. They are kept one by one */
 	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */
 	bool lengths;	 /* and how long each wait was, if the recording tells; not with cuts */
 	bool by_event;	 /* without @event: those of all events, by event; needs by_thread */

@@ -113,7 +113,7 @@ static int note_waker(struct record_decoder *d, const struct profile_sample *rec
 	if (recorded->event != d->event || !in_time)
 		return 0;
 	r = wakeups_note(&d->wakeups, d->profile, s);
-	return r ? r : d->wakeups.reasons != 0;
+	return r ? r : wait_set_any(&d->wakeups.reasons);
 }
 
 /* @recorded is a sample of a wait, of which @s is selected if @in_time. */

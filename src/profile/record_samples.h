@@ -17,8 +17,8 @@ int record_samples_add(struct record_decoder *d, const struct profile_sample *re
 int record_samples_end(struct record_decoder *d);
 
 /*
- * After the last one, and wait_causes(): select the wakeups that ended a wait for one of
- * @d->wakeups.reasons, if that is not 0. Returns 0, -ENOMEM or -EBADMSG.
+ * After the last one, and wait_causes(): select the wakeups that ended one of
+ * @d->wakeups.reasons, if there are any. Returns 0, -ENOMEM or -EBADMSG.
  */
 int record_samples_add_wakeups(struct record_decoder *d);
 

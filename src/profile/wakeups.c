@@ -43,7 +43,7 @@ int wakeups_note_wait(struct wakeups *w, struct profile *p, const struct profile
 	/* Nobody ends the waiting for a CPU. */
 	if (reason == REASON_WAIT_CPU || reason == REASON_WAIT_THROTTLED)
 		return 0;
-	if (!w->reasons) {
+	if (!wait_set_any(&w->reasons)) {
 		profile_add(&p->waited_ns, ns);
 		return 0;
 	}
@@ -57,7 +57,7 @@ int wakeups_note_wait(struct wakeups *w, struct profile *p, const struct profile
 
 int wakeups_note(struct wakeups *w, struct profile *p, const struct profile_sample *s)
 {
-	if (!w->reasons) {
+	if (!wait_set_any(&w->reasons)) {
 		profile_add(&p->ended_ns, s->value);
 		return 0;
 	}
@@ -80,31 +80,41 @@ static size_t first_since(const struct wakeups *w, uint64_t at)
 	return sorted_below(w->waits, w->n_waits, since, at);
 }
 
-/* What the wait was for that @s ended; REASON_NONE if that is not known. */
-static enum frame_reason ended_by(const struct wakeups *w, const struct profile *p,
-				  const struct profile_sample *s)
+/* Samples with @stack as such a set, of one member; of none if they did not wait. */
+static struct wait_set wait_of(const struct profile *p, uint32_t stack)
+{
+	const enum frame_reason reason = reason_of(p, stack);
+	const uint64_t set = reason == REASON_NONE ? 0 : 1ull << reason;
+
+	return profile_stack_held_gvl(p, stack) ? (struct wait_set) { .held = set }
+						: (struct wait_set) { .free = set };
+}
+
+/* What the wait was that @s ended; none if that is not known. */
+static struct wait_set ended_by(const struct wakeups *w, const struct profile *p,
+				const struct profile_sample *s)
 {
 	const bool of_thread = profile_stack_not_recorded(p, s->stack);
-	enum frame_reason found = REASON_NONE;
+	struct wait_set found = { 0 };
 
 	for (size_t i = first_since(w, since(s)); i < w->n_waits; i++) {
 		const struct wakeups_wait *wait = &w->waits[i];
-		const enum frame_reason reason = reason_of(p, wait->stack);
+		const struct wait_set of = wait_of(p, wait->stack);
 
 		if (wait->since != since(s))
 			break;
 		if (of_thread && wait->thread != s->thread)
 			continue;
-		if (found != REASON_NONE && found != reason)
-			return REASON_NONE;
-		found = reason;
+		if (wait_set_any(&found) && (found.held != of.held || found.free != of.free))
+			return (struct wait_set) { 0 };
+		found = of;
 	}
 	return found;
 }
 
-static bool is_chosen(const struct wakeups *w, enum frame_reason reason)
+static bool is_chosen(const struct wakeups *w, const struct wait_set *of)
 {
-	return reason != REASON_NONE && w->reasons >> reason & 1;
+	return w->reasons.held & of->held || w->reasons.free & of->free;
 }
 
 _Static_assert(FRAME_REASON_COUNT <= 64, "a set of reasons has 64 bits");
@@ -115,15 +125,18 @@ void wakeups_choose(struct wakeups *w, struct profile *p)
 
 	if (w->n_waits)
 		qsort(w->waits, w->n_waits, sizeof(*w->waits), compare_waits);
-	for (size_t i = 0; i < w->n_waits; i++)
-		if (is_chosen(w, reason_of(p, w->waits[i].stack)))
+	for (size_t i = 0; i < w->n_waits; i++) {
+		const struct wait_set of = wait_of(p, w->waits[i].stack);
+
+		if (is_chosen(w, &of))
 			profile_add(&p->waited_ns, w->waits[i].value);
+	}
 	for (size_t i = 0; i < w->n_samples; i++) {
 		const struct profile_sample s = w->samples[i];
-		const enum frame_reason reason = ended_by(w, p, &s);
+		const struct wait_set of = ended_by(w, p, &s);
 
-		p->wakeups_unknown += reason == REASON_NONE;
-		if (!is_chosen(w, reason))
+		p->wakeups_unknown += !wait_set_any(&of);
+		if (!is_chosen(w, &of))
 			continue;
 		profile_add(&p->ended_ns, s.value);
 		w->samples[n++] = s;

@@ -21,9 +21,19 @@ struct profile;
 struct profile_sample;
 struct wakeups_wait;
 
+/* Waits: sets of 1 << enum frame_reason. */
+struct wait_set {
+	uint64_t held; /* of those in which the thread held the GVL … */
+	uint64_t free; /* … and in which it did not */
+};
+
+static inline bool wait_set_any(const struct wait_set *r)
+{
+	return r->held || r->free;
+}
+
 struct wakeups {
-	/* 1 << enum frame_reason of waits; 0: of all, none is put off; the caller's */
-	uint64_t reasons;
+	struct wait_set reasons;    /* none: of all waits, none is put off; the caller's */
 	struct wakeups_wait *waits; /* owned, as is … */
 	size_t n_waits, cap_waits;
 	struct profile_sample *samples; /* … this: those that were put off */

@@ -62,7 +62,7 @@ struct expr_term {
 	regex_t pattern; /* that it matches, valid if … */
 	bool has_pattern;
 	uint64_t number;   /* of a pid or tid */
-	uint32_t states;   /* any of 1 << enum thread_state */
+	uint32_t states;   /* a set (state.h) */
 	uint8_t cut;	   /* holds for samples not before this one of .cuts … */
 	uint8_t span_mark; /* … or with this one of .span_marks */
 };
@@ -109,8 +109,8 @@ bool view_expr_take_bound(struct view_expr *e, bool end, struct time_cut *ret);
 
 /*
  * Take out of @e what must hold for the whole to hold and is of states alone: "(state = gvl or
- * state = lock) and …". Returns the states in which that holds, 1 << enum thread_state; all bits if
- * there was none. What is left may have terms of states.
+ * state = lock) and …". Returns the states in which that holds, a set; all bits if there was none.
+ * What is left may have terms of states.
  */
 uint32_t view_expr_take_states(struct view_expr *e);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/attributes.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -205,7 +206,7 @@ static int bind_states(struct expr_binding *b)
 	const uint64_t of_states = terms_of(b->expr, FIELD(EXPR_STATE));
 
 	for (size_t t = 0; t < b->expr->n_terms; t++)
-		for (size_t s = 0; s < STATES; s++)
+		for (size_t s = 0; s < ARRAY_SIZE(b->states); s++)
 			if (of_states >> t & 1 && b->expr->terms[t].states >> s & 1)
 				b->states[s] |= 1ull << t;
 	return of_states ? state_of_stacks(b->profile, &b->states_of_stack) : 0;
@@ -273,9 +274,8 @@ bool expr_holds(const struct expr_binding *b, const struct profile_aggregate *a)
 	if (b->requests)
 		terms |= b->requests[request_shown_of(b->profile, a)];
 	if (b->states_of_stack)
-		terms |=
-			b->states[state_of(b->states_of_stack, a->stack, a->flags & SAMPLE_KERNEL) &
-				  STATE_MASK];
+		terms |= b->states[state_set_bit(
+			state_of(b->states_of_stack, a->stack, a->flags & SAMPLE_KERNEL))];
 	if (b->gc_phases && gc_phase_of(b->gc_phases, a) != GC_NONE)
 		terms |= b->gc;
 	for (unsigned int marks = a->marks; marks; marks &= marks - 1)

@@ -215,12 +215,7 @@ static int take_value(struct expr_parser *p, struct expr_term *term)
 			       : 0;
 	case EXPR_STATE:
 		return state_set_parse(text, &term->states, NULL)
-			       ? bad_value(
-					 p, term->field,
-					 "no state: user, system, wait-cpu, throttled, gvl, lock, "
-					 "fault, "
-					 "disk, "
-					 "network, pipe, timer, child, stopped, other, idle, wait")
+			       ? bad_value(p, term->field, "no state: " STATE_SET_WORDS)
 			       : 0;
 	case EXPR_TIME:
 	case EXPR_TRACE:

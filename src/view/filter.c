@@ -302,12 +302,11 @@ static bool gc_selected(const struct view_selection *sel, const struct profile_a
 
 static bool state_selected(const struct view_selection *sel, const struct profile_aggregate *a)
 {
-	unsigned int state;
-
 	if (!sel->states)
 		return true;
-	state = state_of(sel->states, a->stack, a->flags & SAMPLE_KERNEL);
-	return sel->wanted >> (state & STATE_MASK) & 1;
+	return sel->wanted >>
+		       state_set_bit(state_of(sel->states, a->stack, a->flags & SAMPLE_KERNEL)) &
+	       1;
 }
 
 bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a)

@@ -87,13 +87,16 @@ int state_of_stacks(const struct profile *p, uint8_t **ret)
 	return 0;
 }
 
-uint64_t state_reasons(uint32_t states_wanted)
+struct wait_set state_reasons(uint32_t states_wanted)
 {
-	uint64_t reasons = 0;
+	struct wait_set reasons = { 0 };
 
-	for (size_t i = STATE_WAIT_CPU; i < STATES; i++)
+	for (size_t i = STATE_WAIT_CPU; i < STATES; i++) {
 		if (states_wanted >> i & 1)
-			reasons |= 1ull << states[i].reason;
+			reasons.free |= 1ull << states[i].reason;
+		if (states_wanted >> i >> STATE_SET_HELD_SHIFT & 1)
+			reasons.held |= 1ull << states[i].reason;
+	}
 	return reasons;
 }
 
@@ -101,10 +104,12 @@ uint64_t state_reasons(uint32_t states_wanted)
 static uint32_t set_of(const char *word)
 {
 	if (!strcmp(word, "wait"))
-		return ((1u << STATES) - 1) & ~(1u << STATE_USER | 1u << STATE_SYSTEM);
+		return STATE_SET_ALL & ~(state_set_of(STATE_USER) | state_set_of(STATE_SYSTEM));
+	if (!strcmp(word, STATE_WORD_HELD))
+		return STATE_SET_HELD;
 	for (size_t i = 0; i < STATES; i++)
 		if (!strcmp(word, states[i].word))
-			return 1u << i;
+			return state_set_of((enum thread_state)i);
 	return 0;
 }
 
@@ -121,10 +126,7 @@ int state_set_parse(const char *words, uint32_t *ret, struct err *err)
 
 		if (!set) {
 			err_set(err, -EINVAL, ERR_USAGE, "unknown state '%s'", word);
-			err_hint(err,
-				 "user, system, wait-cpu, throttled, gvl, lock, fault, disk, "
-				 "network, pipe, timer, child, stopped, other, idle; wait: all but "
-				 "the first two");
+			err_hint(err, STATE_SET_WORDS "; wait is all but the first two");
 			return -EINVAL;
 		}
 		all |= set;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "profile/wakeups.h"
+
 struct err;
 struct profile;
 
@@ -74,12 +76,42 @@ static inline unsigned int state_of(const uint8_t *states, uint32_t stack, bool 
 /* In words, what STATE_HELD or STATE_TURN in @state adds to that: "and holds the GVL"; or "". */
 const char *state_and_gvl(unsigned int state);
 
-/* The reasons of waits in @states, a set as that of state_set_parse(): 1 << enum frame_reason. */
-uint64_t state_reasons(uint32_t states);
+/*
+ * Sets of states have two bits for each: for samples in which the thread did not hold the GVL,
+ * 1 << enum thread_state, and for waits in which it did.
+ */
+#define STATE_SET_HELD_SHIFT 16
+#define STATE_SET_FREE	     ((1u << STATES) - 1)
+#define STATE_SET_HELD	     (STATE_SET_FREE << STATE_SET_HELD_SHIFT)
+#define STATE_SET_ALL	     (STATE_SET_FREE | STATE_SET_HELD)
+_Static_assert(STATES <= STATE_SET_HELD_SHIFT, "a set has 32 bits");
+
+/* The number of the bit for samples of a state with STATE_HELD, as state_of() returns it. */
+static inline unsigned int state_set_bit(unsigned int state)
+{
+	return (state & STATE_MASK) + (state & STATE_HELD ? STATE_SET_HELD_SHIFT : 0);
+}
+
+/* Both bits of a state. */
+static inline uint32_t state_set_of(enum thread_state state)
+{
+	return 1u << state | 1u << (state + STATE_SET_HELD_SHIFT);
+}
+
+/* The waits in @states, a set. */
+struct wait_set state_reasons(uint32_t states);
+
+/* The word for waits in which the thread held the GVL, whatever they are for. */
+#define STATE_WORD_HELD "gvl-held"
+
+/* All words of sets, for messages. */
+#define STATE_SET_WORDS                                                                            \
+	"user, system, wait-cpu, throttled, gvl, lock, fault, disk, network, pipe, timer, child, " \
+	"stopped, other, idle, wait, " STATE_WORD_HELD
 
 /*
- * "gvl,lock" as a set of 1 << enum thread_state; "wait" is all but user and system. Returns 0, or
- * -EINVAL (ERR_USAGE).
+ * "gvl,lock" as a set; "wait" is all but user and system, "gvl-held" all waits in which the thread
+ * held the GVL. Returns 0, or -EINVAL (ERR_USAGE).
  */
 int state_set_parse(const char *words, uint32_t *ret, struct err *err);
 

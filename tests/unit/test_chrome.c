@@ -127,7 +127,7 @@ static void expect_samples(json_t *root, const char *expected)
 /* Stacks 1 and 2 are of code, 4 is a wait of the first with the GVL held. */
 Test(chrome, a_stack_lasts_until_the_next_sample)
 {
-	const struct view_filter waits = { .states = 1u << STATE_NETWORK };
+	const struct view_filter waits = { .states = state_set_of(STATE_NETWORK) };
 	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 43, "worker 1");
 	uint32_t code = builder_path(&b, "a"), other = builder_path(&b, "b");
 	uint32_t wait = builder_reason(&b, builder_reason(&b, code, REASON_GVL_HELD),

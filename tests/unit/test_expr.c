@@ -239,7 +239,7 @@ Test(expr, faults_and_their_places)
 		{ "pid = -1", "'-1' is no number of a process or thread", 6 },
 		{ "state = foo",
 		  "'foo' is no state: user, system, wait-cpu, throttled, gvl, lock, fault, disk, "
-		  "network, pipe, timer, child, stopped, other, idle, wait",
+		  "network, pipe, timer, child, stopped, other, idle, wait, gvl-held",
 		  8 },
 		{ "time > now", "'now' is no time: 5s, 500ms, 12:00:05, 2026-11-23T12:00:05Z", 7 },
 		{ "trace = 4b00000000000000000000000000003",
@@ -352,25 +352,54 @@ static void expect_states(const char *text, uint32_t states, bool left, bool mor
 	_cleanup_view_expr_ struct view_expr *e = NULL;
 
 	cr_assert_eq(view_expr_parse(text, "x", &e, NULL), 0, "%s", text);
-	cr_expect_eq(view_expr_take_states(e) & ((1u << STATES) - 1), states, "%s", text);
+	cr_expect_eq(view_expr_take_states(e) & STATE_SET_ALL, states, "%s", text);
 	cr_expect_eq(!view_expr_is_empty(e), left, "%s", text);
 	cr_expect_eq(view_expr_has(e, EXPR_STATE), more, "%s", text);
 }
 
 Test(expr, what_is_of_states_alone_is_taken_out)
 {
-	const uint32_t all = (1u << STATES) - 1, gvl = 1u << STATE_GVL, lock = 1u << STATE_LOCK;
+	const uint32_t all = STATE_SET_ALL, gvl = state_set_of(STATE_GVL),
+		       lock = state_set_of(STATE_LOCK);
 
 	expect_states("pid = 1", all, true, false);
 	expect_states("state = gvl", gvl, false, false);
 	expect_states("state != gvl", all & ~gvl, false, false);
 	expect_states("pid = 1 and (state = gvl or state = lock)", gvl | lock, true, false);
 	expect_states("(pid = 1 and state = wait) and not (state = gvl and gc) and state != lock",
-		      all & ~(1u << STATE_USER | 1u << STATE_SYSTEM | lock), true, true);
+		      all & ~(state_set_of(STATE_USER) | state_set_of(STATE_SYSTEM) | lock), true,
+		      true);
+	expect_states("state = disk and state != gvl-held", 1u << STATE_DISK, false, false);
+	expect_states("not (state = gvl-held or state = gvl)", all & ~STATE_SET_HELD & ~gvl, false,
+		      false);
 	expect_states("not (state = gvl or state = lock) and state != gvl", all & ~gvl & ~lock,
 		      false, false);
 	expect_states("state = gvl or pid = 1", all, true, true);
 	expect_states("not (state = gvl and pid = 1)", all, true, true);
+}
+
+/* What the thread waited for, and whether it held the GVL, are terms of their own. */
+Test(expr, states_with_the_gvl)
+{
+	static const struct {
+		const char *text;
+		unsigned int selected;
+	} cases[] = {
+		{ "state = disk", 0xc0 },
+		{ "state = gvl-held", 0x80 },
+		{ "state = disk and state != gvl-held", 0x40 },
+		{ "state = wait and not state = gvl-held or pid = 50", 0x60 },
+		{ "state = user", 0x3f },
+	};
+	uint32_t foo = builder_path(&b, "<main>|Foo#bar");
+	uint32_t held = builder_reason(&b, foo, REASON_GVL_HELD);
+
+	builder_sample(&b, 0, builder_reason(&b, foo, REASON_WAIT_DISK), 5, 0);
+	builder_sample(&b, 0, builder_reason(&b, held, REASON_WAIT_DISK), 7, 0);
+	builder_finish(&b);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		cr_expect_eq(selected(cases[i].text), cases[i].selected, "%s: %#x", cases[i].text,
+			     selected(cases[i].text));
 }
 
 Test(expr, a_profile_that_was_read_otherwise_is_refused)

@@ -87,6 +87,8 @@ Test(state, selection)
 		{ "disk", "disk+gvl 16\ndisk 8\n" },
 		{ "user,gvl", "gvl+turn 32\ngvl 4\nuser 1\n" },
 		{ "wait", "gvl+turn 32\ndisk+gvl 16\ndisk 8\ngvl 4\n" },
+		{ "gvl-held", "disk+gvl 16\n" },
+		{ "gvl,gvl-held", "gvl+turn 32\ndisk+gvl 16\ngvl 4\n" },
 		{ "system", "system 2\n" },
 		{ "child", "" },
 	};
@@ -286,7 +288,7 @@ Test(state, words)
 		struct err err = { 0 };
 
 		cr_expect_eq(state_set_parse(state_word(i), &set, &err), 0);
-		cr_expect_eq(set, 1u << i);
+		cr_expect_eq(set, state_set_of((enum thread_state)i));
 		cr_expect_gt(strlen(state_text(i)), 0);
 	}
 	cr_expect_null(state_word(STATES));

@@ -217,7 +217,7 @@ Test(wakers, what_is_told_of_them)
 
 /* ---- recordings ---- */
 
-enum { CPU, WAIT, WAKEUP };
+enum { CPU, WAIT, WAKEUP, WAIT_HELD /* with the GVL: an event here alone */ };
 
 /* A sample of @thread from @since to @ts, with a frame for @reason; REASON_NONE: a method. */
 struct given {
@@ -227,7 +227,9 @@ struct given {
 	enum frame_reason reason;
 };
 
-static uint32_t given_stack(struct recorder *to, enum frame_reason reason)
+static const struct wait_set none;
+
+static uint32_t given_stack(struct recorder *to, uint32_t parent, enum frame_reason reason)
 {
 	const struct profile_frame frame = { .kind = reason == REASON_NONE
 							     ? FRAME_RUBY
@@ -237,7 +239,7 @@ static uint32_t given_stack(struct recorder *to, enum frame_reason reason)
 	uint32_t id = 0;
 
 	cr_assert_eq(sink_frame(recorder_sink(to), &frame, &id), 0);
-	cr_assert_eq(sink_stack(recorder_sink(to), 0, id, &id), 0);
+	cr_assert_eq(sink_stack(recorder_sink(to), parent, id, &id), 0);
 	return id;
 }
 
@@ -266,8 +268,12 @@ static void write_given(const char *path, const struct given *given, size_t n)
 			.ts = given[i].ts,
 			.value = given[i].ts - given[i].since,
 			.thread = given[i].thread,
-			.event = given[i].event,
-			.stack = given_stack(to, given[i].reason),
+			.event = given[i].event == WAIT_HELD ? WAIT : given[i].event,
+			.stack = given_stack(to,
+					     given[i].event == WAIT_HELD
+						     ? given_stack(to, 0, REASON_GVL_HELD)
+						     : 0,
+					     given[i].reason),
 			.flags = given[i].reason == REASON_INTERRUPT ? SAMPLE_NO_RUBY : 0,
 		};
 
@@ -276,7 +282,7 @@ static void write_given(const char *path, const struct given *given, size_t n)
 	cr_assert_eq(recorder_close(to, &totals, &err), 0, "%s", err.msg);
 }
 
-static struct profile read_given(const struct given *given, size_t n, uint64_t ended)
+static struct profile read_given(const struct given *given, size_t n, struct wait_set ended)
 {
 	const struct read_options wanted = { .event = EVENT_WAKEUP, .ended = ended };
 	char path[] = "/tmp/rbpf-wakers-XXXXXX";
@@ -300,7 +306,7 @@ Test(wakers, from_a_file)
 		{ WAIT, 0, 10, 50, REASON_WAIT_CPU },
 		{ WAIT, 0, 60, 90, REASON_WAIT_THROTTLED },
 	};
-	_cleanup_profile_ struct profile p = read_given(given, ARRAY_SIZE(given), 0);
+	_cleanup_profile_ struct profile p = read_given(given, ARRAY_SIZE(given), none);
 
 	cr_assert_eq(p.n_aggregates, 1);
 	cr_expect(profile_stack_not_recorded(&p, p.aggregates[0].stack));
@@ -324,6 +330,14 @@ static const struct given waits[] = {
 	{ WAIT, 0, 350, 360, REASON_WAIT_GVL },	    { WAIT, 1, 300, 330, REASON_WAIT_LOCK },
 };
 
+/* Thread 0 waited for the disk in 100..140 with the GVL, and in 200..230 without it. */
+static const struct given held[] = {
+	{ WAKEUP, 1, 100, 139, REASON_NONE },
+	{ WAKEUP, 1, 200, 227, REASON_NONE },
+	{ WAIT_HELD, 0, 100, 140, REASON_WAIT_DISK },
+	{ WAIT, 0, 200, 230, REASON_WAIT_DISK },
+};
+
 static void expect_ended(const char *states, uint64_t ended_ns, size_t n, uint64_t waited_ns)
 {
 	struct err err = { 0 };
@@ -342,6 +356,33 @@ static void expect_ended(const char *states, uint64_t ended_ns, size_t n, uint64
 		ended_ns += p.aggregates[i].value;
 	cr_expect_eq(ended_ns, p.ended_ns);
 	profile_deinit(&p);
+}
+
+/* A wait with the GVL is one of its state, too. */
+Test(wakers, of_waits_with_the_gvl)
+{
+	static const struct {
+		const char *words;
+		uint64_t ended_ns, waited_ns;
+	} cases[] = {
+		{ "gvl-held", 39, 40 },
+		{ "disk", 39 + 27, 40 + 30 },
+		{ "network", 0, 0 },
+		{ "network,gvl-held", 39, 40 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct err err = { 0 };
+		struct profile p;
+		uint32_t set = 0;
+
+		cr_assert_eq(state_set_parse(cases[i].words, &set, &err), 0, "%s", err.msg);
+		p = read_given(held, ARRAY_SIZE(held), state_reasons(set));
+		cr_expect_eq(p.ended_ns, cases[i].ended_ns, "%s", cases[i].words);
+		cr_expect_eq(p.waited_ns, cases[i].waited_ns, "%s", cases[i].words);
+		cr_expect_eq(p.wakeups_unknown, 0);
+		profile_deinit(&p);
+	}
 }
 
 /* What was waited for when they came; if that is not certain it is of none. */
