@@ -13,6 +13,7 @@
 #include "cmd/shape_options.h"
 #include "export/flame.h"
 #include "export/flame_diff.h"
+#include "profile/profile.h"
 #include "view/tree.h"
 #include "view/filter.h"
 
@@ -26,7 +27,7 @@ struct flame_line {
 	bool inverted;
 	double min_width; /* below 0: not given */
 	uint64_t width;
-	unsigned int color; /* enum flame_color */
+	unsigned int color; /* of color_choice(), or OPTION_UNSET */
 	unsigned int split; /* enum tree_split */
 	struct shape_options shape;
 	struct filter_options filter;
@@ -40,9 +41,11 @@ static const char *color_choice(size_t i)
 		[FLAME_COLOR_KIND] = "kind",
 		[FLAME_COLOR_MODULE] = "module",
 		[FLAME_COLOR_HASH] = "hash",
+		[FLAME_COLOR_STATE] = "state",
 	};
 
-	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+	/* The usual one has no word. */
+	return i + 1 < ARRAY_SIZE(words) ? words[i + 1] : NULL;
 }
 
 static const char *split_choice(size_t i)
@@ -110,8 +113,8 @@ static const struct option_spec specs[] = {
 		.type = OPTION_CHOICE,
 		OPT(color),
 		.arg = "BY",
-		.help = "what the colour of a frame shows",
-		.initial = "kind",
+		.help = "what the colour of a frame shows (kind, and state where threads run and "
+			"wait)",
 		.choice = color_choice,
 	},
 	{
@@ -179,6 +182,25 @@ static bool is_diff(const struct flame_line *line)
 	return line->diff || compares_times(line) || line->filter.slower_than;
 }
 
+static enum flame_color color_of(const struct flame_line *line)
+{
+	if (is_diff(line))
+		return FLAME_COLOR_DIFF;
+	return line->color == OPTION_UNSET ? FLAME_COLOR_USUAL
+					   : (enum flame_color)(line->color + 1);
+}
+
+/* Colours by state need samples that have one. */
+static int check_event(const struct flame_line *line, const struct view_filter *filter,
+		       struct err *err)
+{
+	if (color_of(line) != FLAME_COLOR_STATE)
+		return 0;
+	if (filter->event && !event_is_of_own_time(filter->event))
+		return cmd_refuse_event(&line->filter, "--color state", filter->event, err);
+	return 0;
+}
+
 static int check_diff(const struct flame_line *line, struct err *err)
 {
 	const bool times = compares_times(line);
@@ -188,7 +210,7 @@ static int check_diff(const struct flame_line *line, struct err *err)
 					     : "--request-slower-than";
 	const char *other = line->split != TREE_SPLIT_NONE     ? "--split"
 			    : line->filter.stack == STACK_BOTH ? "--stack both"
-			    : line->color != FLAME_COLOR_KIND  ? "--color"
+			    : line->color != OPTION_UNSET      ? "--color"
 			    : line->diff && times	       ? "--base-from and --base-to"
 			    : (line->diff || times) && line->filter.slower_than
 				    ? "--request-slower-than"
@@ -290,7 +312,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 			     : line->min_width < 0 ? 0 /* not given: its default */
 						   : line->min_width,
 		.width = (unsigned int)line->width,
-		.color = is_diff(line) ? FLAME_COLOR_DIFF : line->color,
+		.color = color_of(line),
 		.base = is_diff(line) ? base : NULL,
 		.base_name = line->diff		    ? line->diff
 			     : compares_times(line) ? "another time"
@@ -299,7 +321,8 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		.command = ctx->command_line,
 	};
 	const struct read_options needs = { .by_thread = line->split != TREE_SPLIT_NONE,
-					    .by_request = line->split == TREE_SPLIT_REQUEST };
+					    .by_request = line->split == TREE_SPLIT_REQUEST,
+					    .wall = color_of(line) == FLAME_COLOR_STATE };
 	_cleanup_buf_ struct buf svg = BUF_INIT;
 	int r;
 
@@ -313,6 +336,9 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	r = cmd_filter(&line->filter, STACK_MIXED, filter, err);
 	if (!r)
 		r = cmd_shape(&line->shape, shape_to, err);
+	if (r)
+		return r;
+	r = check_event(line, filter, err);
 	if (r)
 		return r;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
@@ -336,7 +362,9 @@ static int flame_main(struct cmd_context *ctx, int argc, char **argv, struct err
 	struct view_filter filter = VIEW_FILTER_INIT;
 	struct reshape_options shape_to = { 0 };
 	struct flame_base base = { 0 };
-	struct flame_line line = { .min_width = -1, .filter = FILTER_OPTIONS_INIT };
+	struct flame_line line = { .min_width = -1,
+				   .color = OPTION_UNSET,
+				   .filter = FILTER_OPTIONS_INIT };
 	struct option_rest rest;
 	int r;
 
@@ -366,6 +394,8 @@ static const struct command_example examples[] = {
 	  "what takes more or less after the first ten seconds than in them" },
 	{ "rbpf flame --request-slower-than 500ms > slow.svg",
 	  "requests of more than half a second, with colours for what others do less or more of" },
+	{ "rbpf flame --color state > wall.svg",
+	  "what threads do and wait for, of a recording made with --mode states" },
 	{ "rbpf flame --stack both > both.svg", "Ruby and native stacks side by side" },
 	{ NULL, NULL },
 };

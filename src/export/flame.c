@@ -33,6 +33,7 @@
 #include "export/exporters.h"
 #include "export/assets.h"
 #include "export/flame_picture.h"
+#include "export/flame_states.h"
 #include "export/xml.h"
 #include "page/assets.h"
 #include "profile/profile.h"
@@ -379,6 +380,7 @@ static int build_pane(const struct flame *fl, const struct view_filter *f, enum 
 		/* Of a difference the legend tells the change of all nodes. */
 		.min_percent = fl->opts->base ? 0 : fl->min_percent,
 		.exact = fl->opts->base,
+		.states = fl->color == FLAME_COLOR_STATE,
 	};
 
 	return tree_build(fl->profile, f, &opts, &pane->tree);
@@ -473,8 +475,22 @@ static int build(struct flame *fl)
 		return 0;
 	for (size_t i = 0; i < fl->n_panes; i++)
 		trees[i] = &fl->panes[i].tree;
-	return flame_colors_init(trees, fl->n_panes, fl->opts->filter, fl->opts->color,
-				 &fl->colors);
+	r = flame_colors_init(trees, fl->n_panes, fl->opts->filter, fl->color, &fl->colors);
+	if (!r && fl->app.tree.n_nodes)
+		flame_colors_add_tree(&fl->colors, &fl->app.tree);
+	return r;
+}
+
+static int choose_color(struct flame *fl)
+{
+	int r;
+
+	fl->color = fl->opts->color;
+	if (fl->color != FLAME_COLOR_USUAL)
+		return 0;
+	r = flame_states_differ(fl->profile, fl->opts->filter);
+	fl->color = r > 0 ? FLAME_COLOR_STATE : FLAME_COLOR_KIND;
+	return r < 0 ? r : 0;
 }
 
 int flame_render(const struct profile *p, const struct flame_options *opts, struct buf *out,
@@ -497,6 +513,8 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 					 : "the recording holds no samples");
 		goto out;
 	}
+	if (!r)
+		r = choose_color(&fl);
 	if (!r)
 		r = build(&fl);
 	if (!r) {

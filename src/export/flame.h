@@ -15,7 +15,14 @@ struct profile;
 struct flame_base;
 struct view_filter;
 
-enum flame_color { FLAME_COLOR_KIND, FLAME_COLOR_MODULE, FLAME_COLOR_HASH, FLAME_COLOR_DIFF };
+enum flame_color {
+	FLAME_COLOR_USUAL, /* by state where threads run and wait, or wait for several things … */
+	FLAME_COLOR_KIND,  /* … else by kind of code */
+	FLAME_COLOR_MODULE,
+	FLAME_COLOR_HASH,
+	FLAME_COLOR_STATE,
+	FLAME_COLOR_DIFF,
+};
 
 struct flame_options {
 	const struct view_filter *filter;

@@ -8,6 +8,10 @@
 // A picture has one pane, or two side by side, which show the same samples in the same scale: search,
 // legend and direction are common to them, but each has a zoom of its own.
 //
+// Where colours are those of states, a box says what threads did in its time, in parts. What is hidden is
+// time then, not frames: boxes are as wide as what is left of them, so that others have its width, and
+// have the colour of what most of that is.
+//
 // @svg is the whole document, or part of a page; of @options, `embedded` says that the URL and the keys
 // pressed outside of it are not for it, and `signal` (of an AbortController) ends it.
 function flameGraph(svg, {embedded = false, signal} = {}) {
@@ -25,6 +29,11 @@ const BASELINE = 12, TEXT_PAD = 3, GAP = 0.6, FOOT = 26, LINE = 19, MIN_WIDTH = 
 // The trunk: frames that each have this share of the whole, if they are so many.
 const TRUNK_SHARE = 0.9, TRUNK_FRAMES = 4;
 
+// "8:1200.4:300": by state, the time in it; without that all is of one.
+function readParts({s, k, w}) {
+	return s ? s.split('.').map(part => part.split(':')).map(([kind, n]) => [kind, +n]) : [[k, +w]];
+}
+
 // The frames, in preorder: a frame comes after its caller and before its caller's next callee.
 function readView(holder) {
 	const frames = [], panes = [], path = [];
@@ -32,7 +41,8 @@ function readView(holder) {
 		const [title, rect, text] = g.children;
 		const d = +g.dataset.d, tip = title.textContent.split('\n');
 		const f = {g, rect, text, d, x: +g.dataset.x, w: +g.dataset.w, kind: g.dataset.k,
-			tip, name: tip[0], up: d ? path[d - 1] : null, shown: true, matched: false};
+			tip, name: tip[0], up: d ? path[d - 1] : null, shown: true, matched: false,
+			place: +g.dataset.x, parts: readParts(g.dataset), paint: g.classList[0]};
 		if (!d)
 			panes.push({i: panes.length, root: f, zoomed: f, rows: [], trunk: null});
 		f.pane = panes[panes.length - 1];
@@ -44,6 +54,7 @@ function readView(holder) {
 const appHolder = svg.querySelector('#app');
 const allView = readView(everything), appView = appHolder && readView(appHolder);
 const views = appView ? [allView, appView] : [allView];
+const byState = 's' in allView.root.g.dataset;
 const appKinds = new Set(appView ? appView.frames.map(f => f.kind) : []);
 
 // The view that is shown, and its parts.
@@ -87,6 +98,31 @@ function fitSans(e, s, room) {
 	e.textContent = low ? s.slice(0, low) + '…' : '';
 }
 
+// The class of a box is a letter for its state, the first with the most time, and a digit for its name.
+function paint(f, parts) {
+	if (!f.kind || !parts.length)
+		return;
+	const [most] = parts.reduce((a, b) => b[1] > a[1] ? b : a);
+	const to = String.fromCharCode(97 + +most) + f.paint[1];
+	f.g.classList.replace(f.paint, to);
+	f.paint = to;
+}
+
+// Without the time of states that are hidden: widths, and from the left places.
+function divide() {
+	for (const f of frames) {
+		const left = f.parts.filter(([kind]) => !off.has(kind));
+		f.w = left.reduce((sum, [, w]) => sum + w, 0);
+		paint(f, left);
+		f.x = f.up ? f.up.end : 0;
+		f.end = f.x;
+		if (f.up)
+			f.up.end += f.w;
+		else
+			f.w = f.w || 1; // nothing is left
+	}
+}
+
 // Structure: what hidden kinds and folded trunks leave. Frames that are not shown collapse into
 // their callers.
 function link() {
@@ -94,7 +130,7 @@ function link() {
 		pane.rows = [];
 	for (const f of frames) {
 		const up = f.up, rows = f.pane.rows;
-		f.off = f.folded || off.has(f.kind);
+		f.off = f.folded || (byState ? f.d && !f.w : off.has(f.kind));
 		f.parent = up && up.off ? up.parent : up;
 		f.row = up ? up.row + !f.off : 0;
 		f.children = [];
@@ -122,6 +158,8 @@ function findTrunk(pane) {
 }
 
 function restructure() {
+	if (byState)
+		divide();
 	for (const f of frames)
 		f.folded = false;
 	link();
@@ -265,7 +303,8 @@ function step(backwards) {
 }
 
 // Details of a frame, as in its title.
-const HINT = 'Click a frame to zoom, a kind above to hide it. Press / to search, ? for all keys.';
+const HINT = `Click a frame to zoom, a ${byState ? 'state above to take its time out' :
+	'kind above to hide it'}. Press / to search, ? for all keys.`;
 const APP_HINT = "The program's own code alone: the time of what it calls is its own here; " +
 	"that of stacks without any is of 'all' alone. Press a for everything.";
 const placeOf = f => [f.pane.i, f.tip[0], f.tip[1]].join('\n');
@@ -296,6 +335,8 @@ function drawDetails() {
 	const {zoomed, root: all} = f.pane;
 	if (f !== zoomed && zoomed !== all && f.shown && !f.g.classList.contains('above'))
 		rest.push(percent(f.w, zoomed.w) + ' of ' + zoomed.name);
+	if (byState && off.size)
+		rest.push(percent(f.w, all.w) + ' of the states that are shown');
 	const same = samePlaces(f).filter(g => g.counts);
 	if (same.length > 1 && !standsForTrunk(f))
 		rest.push(`in ${same.length} places: ${share(same, f.pane)}`);
@@ -497,7 +538,7 @@ function move(key) {
 }
 
 function toggleKind(kind, only) {
-	if (view === appView && !appKinds.has(kind)) {
+	if (view === appView && !byState && !appKinds.has(kind)) {
 		toggleApp();
 		return;
 	}
@@ -516,7 +557,7 @@ function toggleKind(kind, only) {
 
 function applyKinds() {
 	for (const k of keys) {
-		const hidden = off.has(k.kind) || view === appView && !appKinds.has(k.kind);
+		const hidden = off.has(k.kind) || view === appView && !byState && !appKinds.has(k.kind);
 		k.g.classList.toggle('off', hidden);
 		k.g.setAttribute('aria-checked', !hidden);
 	}
@@ -545,7 +586,8 @@ function toggleApp() {
 		return;
 	show(view === appView ? allView : appView);
 	hovered = focused = null;
-	off.clear();
+	if (!byState)
+		off.clear();
 	applyKinds();
 	mark();
 	scrollToRoot();
@@ -580,7 +622,7 @@ function save(isStep) {
 		u.set('t', 0);
 	for (const {i, root: all, zoomed} of panes) {
 		if (zoomed !== all) {
-			u.set('x' + (i || ''), zoomed.x);
+			u.set('x' + (i || ''), zoomed.place);
 			u.set('d' + (i || ''), zoomed.d);
 		}
 	}
@@ -616,7 +658,7 @@ function load() {
 	for (const pane of panes) {
 		const x = u.get('x' + (pane.i || '')), d = u.get('d' + (pane.i || ''));
 		pane.zoomed = x !== null && frames.find(f =>
-			f.pane === pane && f.x === +x && f.d === +d) || pane.root;
+			f.pane === pane && f.place === +x && f.d === +d) || pane.root;
 	}
 	applyKinds();
 	search(u.get('s') || '');
@@ -682,7 +724,8 @@ const HELP = [
 	['i', 'root at the top or at the bottom'],
 	['a', "the program's own code alone, or everything"],
 	['t', 'fold the frames that nearly all of the time goes through, or show them'],
-	['click on a kind', 'hide its frames (with Shift: all others)'],
+	byState ? ['click on a state', 'take its time out (with Shift: that of all others)'] :
+		['click on a kind', 'hide its frames (with Shift: all others)'],
 	['?', 'this'],
 ];
 const help = make(svg, 'foreignObject', {id: 'help', display: 'none', height: HELP.length * 24 + 30});

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/intern.h"
+#include "export/flame_states.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/flat.h"
@@ -61,7 +62,7 @@ static const struct {
 };
 _Static_assert(FIRST_JIT + N_RUBY_ORIGINS <= FLAME_MAX_CATEGORIES, "all kinds have a category");
 
-static void weigh(struct flame_category *category, uint64_t value, uint64_t samples)
+void flame_category_add(struct flame_category *category, uint64_t value, uint64_t samples)
 {
 	category->self_value += value;
 	category->self_samples += samples;
@@ -191,7 +192,8 @@ static int init_packages(const struct profile *p, const struct view_filter *f,
 		size_t k = i < n ? i : n;
 
 		category[packages[i].id] = (uint8_t)k;
-		weigh(&c->categories[k], packages[i].self_value, packages[i].self_samples);
+		flame_category_add(&c->categories[k], packages[i].self_value,
+				   packages[i].self_samples);
 	}
 	for (size_t i = 0; i < n; i++)
 		buf_addstr(&c->categories[i].name, intern_get(&names, packages[i].id, NULL));
@@ -215,6 +217,33 @@ static void init_hashes(const struct profile *p, struct flame_colors *c)
 	}
 }
 
+void flame_colors_add_tree(struct flame_colors *colors, const struct tree *t)
+{
+	colors->trees[colors->n_trees++] = t;
+}
+
+/* The tree that @node is of, and its index in that. */
+static const struct tree *tree_of(const struct flame_colors *colors, const struct tree_node *node,
+				  size_t *ret)
+{
+	const struct tree *t = colors->trees[0];
+
+	for (size_t i = 1; i < colors->n_trees; i++)
+		if (node >= colors->trees[i]->nodes &&
+		    node < colors->trees[i]->nodes + colors->trees[i]->n_nodes)
+			t = colors->trees[i];
+	*ret = (size_t)(node - t->nodes);
+	return t;
+}
+
+static size_t main_state(const struct flame_colors *colors, const struct tree_node *node)
+{
+	size_t i;
+	const struct tree *t = tree_of(colors, node, &i);
+
+	return flame_states_main(t->states[i].total);
+}
+
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
 {
 	size_t category;
@@ -224,6 +253,8 @@ size_t flame_colors_category(const struct flame_colors *colors, const struct tre
 
 		return flame_change_of(&share);
 	}
+	if (colors->mode == FLAME_COLOR_STATE)
+		return main_state(colors, node);
 	category = colors->of_frame[node->frame];
 	if (colors->mode == FLAME_COLOR_KIND && tree_node_is_jit(node) && category < N_RUBY_ORIGINS)
 		category += FIRST_JIT;
@@ -249,7 +280,7 @@ static int weigh_origins(const struct profile *p, const struct view_filter *f,
 		if (c->mode == FLAME_COLOR_KIND && category < N_RUBY_ORIGINS &&
 		    p->frames[frames[a->stack]].flags & FRAME_JIT)
 			category += FIRST_JIT;
-		weigh(&c->categories[category], a->value, a->samples);
+		flame_category_add(&c->categories[category], a->value, a->samples);
 		gc_unknown |= a->flags & SAMPLE_GC_UNKNOWN;
 	}
 	if (gc_unknown && c->mode == FLAME_COLOR_KIND && !c->categories[ORIGIN_GC].self_samples)
@@ -264,6 +295,23 @@ static void mark_used(const struct tree *t, struct flame_colors *c)
 			c->categories[flame_colors_category(c, &t->nodes[i])].used = true;
 }
 
+static int init_categories(const struct profile *p, const struct view_filter *f,
+			   struct flame_colors *c)
+{
+	switch (c->mode) {
+	case FLAME_COLOR_MODULE:
+		return init_packages(p, f, c);
+	case FLAME_COLOR_STATE:
+		return flame_states_init(p, f, c);
+	case FLAME_COLOR_HASH:
+		init_hashes(p, c);
+		return weigh_origins(p, f, c);
+	default:
+		init_origins(p, c);
+		return weigh_origins(p, f, c);
+	}
+}
+
 int flame_colors_init(const struct tree *const *trees, size_t n_trees, const struct view_filter *f,
 		      enum flame_color mode, struct flame_colors *ret)
 {
@@ -273,16 +321,12 @@ int flame_colors_init(const struct tree *const *trees, size_t n_trees, const str
 	c.of_frame = calloc(p->n_frames + 1, sizeof(*c.of_frame));
 	if (!c.of_frame)
 		return -ENOMEM;
-	if (mode == FLAME_COLOR_MODULE && init_packages(p, f, &c))
+	if (init_categories(p, f, &c))
 		return -ENOMEM;
-	if (mode == FLAME_COLOR_HASH)
-		init_hashes(p, &c);
-	else if (mode == FLAME_COLOR_KIND)
-		init_origins(p, &c);
-	if (mode != FLAME_COLOR_MODULE && weigh_origins(p, f, &c))
-		return -ENOMEM;
-	for (size_t i = 0; i < n_trees; i++)
+	for (size_t i = 0; i < n_trees; i++) {
+		flame_colors_add_tree(&c, trees[i]);
 		mark_used(trees[i], &c);
+	}
 	for (size_t i = 0; i < c.n_categories; i++)
 		if (buf_failed(&c.categories[i].name))
 			return -ENOMEM;
@@ -319,8 +363,8 @@ int flame_colors_init_diff(const struct tree *t, struct flame_base *base, struct
 		c.dark[i] = changes[i].dark;
 	}
 	for (uint32_t i = 1; i < t->n_nodes; i++)
-		weigh(&c.categories[flame_colors_category(&c, &t->nodes[i])],
-		      t->nodes[i].self_value, t->nodes[i].self_samples);
+		flame_category_add(&c.categories[flame_colors_category(&c, &t->nodes[i])],
+				   t->nodes[i].self_value, t->nodes[i].self_samples);
 	mark_used(t, &c);
 	*ret = c;
 	memset(&c, 0, sizeof(c)); /* owned by *ret now */
@@ -336,6 +380,19 @@ void flame_colors_deinit(struct flame_colors *colors)
 	free(colors->of_frame);
 	flame_diff_deinit(&colors->diff);
 	memset(colors, 0, sizeof(*colors));
+}
+
+const char *flame_colors_about(const struct flame_colors *colors, const struct profile *p,
+			       const struct tree_node *node)
+{
+	switch (colors->mode) {
+	case FLAME_COLOR_STATE: /* which its title tells of all of them */
+		return origins[label_origin(p, node->frame)].name;
+	case FLAME_COLOR_DIFF:
+		return buf_str(&colors->categories[flame_colors_category(colors, node)].name);
+	default: /* without what a compiler has to do with it */
+		return buf_str(&colors->categories[colors->of_frame[node->frame]].name);
+	}
 }
 
 void flame_colors_pick(struct flame_colors *colors, const struct profile *p,
@@ -395,6 +452,13 @@ static void add_rgb(struct buf *out, struct hsl c)
 		buf_addf(out, "%02x", (unsigned int)(rgb[i] * 255 + 5000) / 10000);
 }
 
+/* Whether the script may give any box the colour of @category. */
+static bool may_become(const struct flame_colors *c, size_t category)
+{
+	return c->mode == FLAME_COLOR_STATE && category < c->n_categories &&
+	       c->categories[category].used;
+}
+
 static void add_rules(const struct flame_colors *c, const struct hsl *colors, struct buf *out)
 {
 	for (size_t i = 0; i < FLAME_MAX_COLORS; i++) {
@@ -406,7 +470,7 @@ static void add_rules(const struct flame_colors *c, const struct hsl *colors, st
 			buf_addch(out, '}');
 		}
 		for (size_t shade = 0; shade < FLAME_SHADES; shade++) {
-			if (!c->shade_used[i][shade])
+			if (!c->shade_used[i][shade] && !may_become(c, i))
 				continue;
 			buf_addf(out, ".%c%zu{fill:", (int)('a' + i), shade);
 			add_rgb(out, shade_of(colors[i], shade));

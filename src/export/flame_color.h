@@ -23,7 +23,8 @@ struct tree_node;
 struct view_filter;
 
 #define FLAME_MAX_CATEGORIES 24
-#define FLAME_SHADES	     8	/* of each colour */
+#define FLAME_SHADES	     8 /* of each colour */
+#define FLAME_MAX_TREES	     3
 #define FLAME_MAX_COLORS     26 /* named by a letter */
 
 struct hsl {
@@ -34,6 +35,7 @@ struct hsl {
 
 struct flame_category {
 	struct buf name;
+	const char *about;   /* more words for it; NULL: none */
 	uint64_t self_value; /* of samples that were taken in it; each is in one category */
 	uint64_t self_samples;
 	bool used;    /* it has samples, or the trees have frames of it; or it is unknown */
@@ -44,17 +46,24 @@ struct flame_colors {
 	enum flame_color mode;
 	struct flame_category categories[FLAME_MAX_CATEGORIES];
 	size_t n_categories;
-	uint8_t *of_frame;	/* category by frame id; owned */
+	uint8_t *of_frame;			   /* category by frame id; owned */
+	const struct tree *trees[FLAME_MAX_TREES]; /* whose nodes have categories; not owned */
+	size_t n_trees;
 	struct flame_diff diff; /* FLAME_COLOR_DIFF */
 	struct hsl light[FLAME_MAX_COLORS];
 	struct hsl dark[FLAME_MAX_COLORS];
 	bool shade_used[FLAME_MAX_COLORS][FLAME_SHADES];
 };
 
+/* Add samples that were taken in it. */
+void flame_category_add(struct flame_category *category, uint64_t value, uint64_t samples);
+
 /*
  * The categories of the frames of these trees, at least one, which are of the samples of one
  * profile that @f selects (NULL: all). Their self times are those of 'rbpf report --by kind' or,
- * with FLAME_COLOR_MODULE, '--by module'. Returns 0 or -ENOMEM. @ret: flame_colors_deinit().
+ * with FLAME_COLOR_MODULE, '--by module', with FLAME_COLOR_STATE '--by state'. @mode is not
+ * FLAME_COLOR_USUAL. With FLAME_COLOR_STATE the trees tell states, and live as long. Returns 0 or
+ * -ENOMEM. @ret: flame_colors_deinit().
  */
 int flame_colors_init(const struct tree *const *trees, size_t n_trees, const struct view_filter *f,
 		      enum flame_color mode, struct flame_colors *ret);
@@ -68,10 +77,21 @@ void flame_colors_deinit(struct flame_colors *colors);
 #define _cleanup_flame_colors_ _cleanup_(flame_colors_deinit)
 
 /*
+ * Let nodes of @t be painted, too, which is of the same samples, but whose frames are not those
+ * that the legend is about.
+ */
+void flame_colors_add_tree(struct flame_colors *colors, const struct tree *t);
+
+/*
  * The category of a node that is a frame: that of its frame, but with FLAME_COLOR_KIND a Ruby
- * method that mostly ran as compiled code is in one of its own.
+ * method that mostly ran as compiled code is in one of its own. With FLAME_COLOR_STATE that of most
+ * of its time.
  */
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node);
+
+/* What is said of @node, a frame, in its title: the name of a category. */
+const char *flame_colors_about(const struct flame_colors *colors, const struct profile *p,
+			       const struct tree_node *node);
 
 /*
  * What paints @node, a frame, and remember that it is used: its colour, which is its category

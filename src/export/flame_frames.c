@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/utf8.h"
 #include "export/flame_diff.h"
+#include "export/flame_states.h"
 #include "export/flame_text.h"
 #include "profile/profile.h"
 
@@ -73,12 +74,8 @@ static void add_place(const struct flame *fl, const struct tree_node *node, stru
 	const struct profile_frame *f = &p->frames[frame];
 	const char *file = profile_str(p, f->file);
 
-	size_t category = fl->colors.mode == FLAME_COLOR_DIFF
-				  ? flame_colors_category(&fl->colors, node)
-				  : fl->colors.of_frame[frame];
-
 	buf_addch(out, '\n');
-	buf_addstr(out, buf_str(&fl->colors.categories[category].name));
+	buf_addstr(out, flame_colors_about(&fl->colors, p, node));
 	if (f->module != PROFILE_NONE)
 		buf_addf(out, " · %s", profile_str(p, p->modules[f->module].path));
 	if (*file && f->kind != FRAME_CFUNC) {
@@ -116,8 +113,18 @@ static void add_jit(const struct tree_node *node, struct buf *out)
 	}
 }
 
+/* By state, what @box has; NULL if that is not told. */
+static const uint64_t *states_of(const struct flame_pane *pane, const struct flame_box *box)
+{
+	if (!pane->tree.states)
+		return NULL;
+	return box->is_rest ? pane->layout.rests[box->rest].states
+			    : pane->tree.states[box->node].total;
+}
+
 /* The title of a frame whose label is in fl->name, not escaped. */
-static void add_tip(const struct flame *fl, const struct tree_node *node, struct buf *out)
+static void add_tip(const struct flame *fl, const struct tree_node *node, const uint64_t *states,
+		    struct buf *out)
 {
 	const char *name = buf_str(&fl->name);
 	size_t shown = utf8_prefix(name, MAX_NAME);
@@ -128,6 +135,8 @@ static void add_tip(const struct flame *fl, const struct tree_node *node, struct
 	if (node->frame != PROFILE_NONE)
 		add_place(fl, node, out);
 	add_change(fl, node, out);
+	if (states)
+		flame_states_add_title(states, out);
 	add_jit(node, out);
 	flame_add_amount(fl, "total", node->total_value, node->total_samples, out);
 	/* Where callers are above, a path's time is at its outermost frame: no self time. */
@@ -146,6 +155,8 @@ static void name_rest(struct flame *fl, const struct flame_pane *pane, const str
 	buf_addstr(&fl->text, "\neach narrower than ");
 	flame_add_min_width(fl, flame_layout_limit(&pane->layout), &fl->text);
 	buf_addstr(&fl->text, " of the whole");
+	if (states_of(pane, box))
+		flame_states_add_title(states_of(pane, box), &fl->text);
 	flame_add_amount(fl, "total", box->rest_value, box->rest_samples, &fl->text);
 }
 
@@ -155,7 +166,7 @@ static void name_node(struct flame *fl, const struct flame_pane *pane, const str
 		buf_addstr(&fl->name, pane->root);
 	else
 		tree_node_label(&pane->tree, box->node, &fl->name);
-	add_tip(fl, &pane->tree.nodes[box->node], &fl->text);
+	add_tip(fl, &pane->tree.nodes[box->node], states_of(pane, box), &fl->text);
 }
 
 /* The tag of a box and its title; leaves its name in fl->name. */
@@ -163,6 +174,7 @@ static void begin_frame(struct flame *fl, const struct flame_pane *pane,
 			const struct flame_box *box, struct buf *out)
 {
 	const struct tree_node *node = &pane->tree.nodes[box->node];
+	const uint64_t *states = states_of(pane, box);
 	bool is_function = node->frame != PROFILE_NONE && !box->is_rest;
 
 	buf_reset(&fl->name);
@@ -181,9 +193,12 @@ static void begin_frame(struct flame *fl, const struct flame_pane *pane,
 	add_number(out, "\" data-d=\"", box->depth);
 	if (is_function)
 		add_number(out, "\" data-k=\"", flame_colors_category(&fl->colors, node));
+	buf_addch(out, '"');
+	if (states && !(is_function && flame_states_is_one(states)))
+		flame_states_add_data(states, out);
 	if (pane > fl->panes && pane < fl->panes + fl->n_panes)
-		add_number(out, "\" data-p=\"", (uint64_t)(pane - fl->panes));
-	buf_addstr(out, "\"><title>");
+		buf_addf(out, " data-p=\"%zu\"", (size_t)(pane - fl->panes));
+	buf_addstr(out, "><title>");
 	flame_add_text(out, &fl->text);
 	buf_addstr(out, "</title>");
 	out->failed |= fl->name.failed;

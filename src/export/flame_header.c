@@ -144,6 +144,8 @@ static void add_key_tip(const struct flame *fl, size_t category, size_t n_frames
 	const struct flame_category *c = &fl->colors.categories[category];
 
 	buf_addstr(out, buf_str(&c->name));
+	if (c->about)
+		buf_addf(out, "\n%s", c->about);
 	if (c->unknown)
 		buf_addstr(out, "\nself: unknown");
 	else

@@ -13,6 +13,7 @@ struct open_node {
 	uint64_t x; /* where its next child goes */
 	uint64_t value, samples;
 	uint64_t n_left_out;
+	struct flame_rest taken; /* by state, if the tree tells */
 };
 
 struct layout_builder {
@@ -42,6 +43,25 @@ static int add_box(struct flame_layout *layout, const struct flame_box *box)
 	return 0;
 }
 
+/* By state, what no box shows of the children of @open. */
+static int add_rest_states(struct layout_builder *b, const struct open_node *open,
+			   struct flame_box *box)
+{
+	struct flame_layout *layout = &b->layout;
+	struct flame_rest rest;
+
+	if (!b->tree->states)
+		return 0;
+	for (size_t i = 0; i < STATE_PARTS; i++)
+		rest.states[i] = b->tree->states[open->node].total[i] -
+				 b->tree->states[open->node].self[i] - open->taken.states[i];
+	if (array_reserve(layout->rests, layout->cap_rests, layout->n_rests + 1))
+		return -ENOMEM;
+	box->rest = (uint32_t)layout->n_rests;
+	layout->rests[layout->n_rests++] = rest;
+	return 0;
+}
+
 /* All children of @open that have a box have one by now: one for the others. */
 static int add_rest(struct layout_builder *b, const struct open_node *open)
 {
@@ -57,7 +77,9 @@ static int add_rest(struct layout_builder *b, const struct open_node *open)
 	};
 
 	box.w = b->layout.by_samples ? box.rest_samples : box.rest_value;
-	return is_shown(&b->layout, box.w) ? add_box(&b->layout, &box) : 0;
+	if (!is_shown(&b->layout, box.w))
+		return 0;
+	return add_rest_states(b, open, &box) ? -ENOMEM : add_box(&b->layout, &box);
 }
 
 /* The nodes at @depth and below have all their children. */
@@ -82,6 +104,8 @@ static int open_node(struct layout_builder *b, uint32_t node)
 		parent->x += box.w;
 		parent->value += n->total_value;
 		parent->samples += n->total_samples;
+		for (size_t i = 0; b->tree->states && i < STATE_PARTS; i++)
+			parent->taken.states[i] += b->tree->states[node].total[i];
 	}
 	if (array_reserve(b->open, b->cap_open, b->n_open + 1))
 		return -ENOMEM;
@@ -183,5 +207,6 @@ void flame_layout_deinit(struct flame_layout *layout)
 	if (!layout)
 		return;
 	free(layout->boxes);
+	free(layout->rests);
 	*layout = (struct flame_layout)FLAME_LAYOUT_INIT;
 }

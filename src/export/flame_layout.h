@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "view/state.h"
+
 struct tree;
 
 struct flame_box {
@@ -19,11 +21,19 @@ struct flame_box {
 	bool is_rest;	 /* it stands for all children of @node that have no box */
 	uint64_t n_rest; /* nodes that it stands for, as far as the tree has them; 0: unknown */
 	uint64_t rest_value, rest_samples;
+	uint32_t rest; /* of a rest: its place in .rests */
+};
+
+/* What is left out, by part of the time (state.h). */
+struct flame_rest {
+	uint64_t states[STATE_PARTS];
 };
 
 struct flame_layout {
 	struct flame_box *boxes; /* in preorder: the first is the root; owned */
 	size_t n_boxes, cap_boxes;
+	struct flame_rest *rests; /* by .rest, if the tree tells states, else NULL; owned */
+	size_t n_rests, cap_rests;
 	uint64_t total;	    /* width of the root */
 	uint32_t max_depth; /* of a box */
 	uint64_t n_hidden;  /* nodes that are too narrow */

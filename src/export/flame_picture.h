@@ -37,7 +37,8 @@ struct flame {
 	const struct flame_options *opts;
 	struct flame_pane panes[MAX_PANES];
 	size_t n_panes;
-	struct flame_pane app; /* the program's own code alone, which the script shows instead */
+	struct flame_pane app;	/* the program's own code alone, which the script shows instead */
+	enum flame_color color; /* not FLAME_COLOR_USUAL */
 	struct flame_colors colors;
 	struct flame_facts facts;
 	uint64_t total;	    /* width of each root in the unit of the layouts */

@@ -51,6 +51,16 @@ const char *state_and_gvl(unsigned int state)
 	return state & STATE_TURN ? "as its turn was over" : "";
 }
 
+const char *state_part_word(size_t part)
+{
+	return part == STATE_PART_HELD ? STATE_WORD_HELD : state_word(part);
+}
+
+const char *state_part_text(size_t part)
+{
+	return part == STATE_PART_HELD ? "waits, but holds the GVL" : states[part].text;
+}
+
 static uint8_t state_of_reason(uint32_t reason)
 {
 	for (size_t i = STATE_WAIT_CPU; i < STATES; i++)

@@ -77,6 +77,23 @@ static inline unsigned int state_of(const uint8_t *states, uint32_t stack, bool 
 const char *state_and_gvl(unsigned int state);
 
 /*
+ * What pictures divide all time into: the states, but all waits with the GVL are a part of their
+ * own, whatever they are for.
+ */
+#define STATE_PART_HELD STATES
+#define STATE_PARTS	(STATES + 1)
+
+/* The part of samples of a state with STATE_HELD, as state_of() returns it. */
+static inline unsigned int state_part(unsigned int state)
+{
+	return state & STATE_HELD ? (unsigned int)STATE_PART_HELD : state & STATE_MASK;
+}
+
+/* As state_word() and state_text(). */
+const char *state_part_word(size_t part);
+const char *state_part_text(size_t part);
+
+/*
  * Sets of states have two bits for each: for samples in which the thread did not hold the GVL,
  * 1 << enum thread_state, and for waits in which it did.
  */

@@ -10,7 +10,9 @@
  * only the paths that the part has are looked at. A path is behind its parent in it, so totals are
  * one pass from the last to the first: tree_sums.c.
  *   4. Paths that are wide enough become nodes, in their order.
- *   5. How much of a node compiled code ran is known by stack, not by path: a function has frames
+ *   5. If it is asked for, the weights of samples of one state after the other are added up in the
+ * same way, for these nodes: tree_states.c.
+ *   6. How much of a node compiled code ran is known by stack, not by path: a function has frames
  *      with and without FRAME_YJIT. The weights are added up along the stacks of the part, from
  *      callees to callers, and each compiled frame gives its stack's sum to its path: tree_sums.c,
  * too.
@@ -32,12 +34,6 @@
 #include "profile/profile.h"
 #include "view/label.h"
 #include "view/tree_builder.h"
-
-/*
- * In path_sum.node: the path has no node, this is the nearest of its parents. Nodes are below
- * INTERN_MAX.
- */
-#define LEFT_OUT (1u << 31)
 
 /* ---- nodes ---- */
 
@@ -74,7 +70,7 @@ static void fill_node(const struct tree_builder *b, uint32_t path, struct tree_n
 
 static void leave_out(struct tree *t, uint32_t nearest, struct path_sum *sum)
 {
-	sum->node = nearest | LEFT_OUT;
+	sum->node = nearest | TREE_LEFT_OUT;
 	t->nodes[nearest].n_left_out++;
 	t->n_left_out++;
 }
@@ -126,8 +122,8 @@ static int add_nodes(struct tree_builder *b, uint32_t part)
 		struct path_sum *sum = &b->sums[b->met[i]];
 		struct tree_node node = { .parent = b->sums[paths[b->met[i]].parent].node };
 
-		if (node.parent & LEFT_OUT || is_narrow(b, sum)) {
-			leave_out(&b->tree, node.parent & ~LEFT_OUT, sum);
+		if (node.parent & TREE_LEFT_OUT || is_narrow(b, sum)) {
+			leave_out(&b->tree, node.parent & ~TREE_LEFT_OUT, sum);
 			continue;
 		}
 		sum->node = (uint32_t)b->tree.n_nodes;
@@ -161,7 +157,7 @@ static void note_leaves(struct tree_builder *b, uint32_t part)
 	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++) {
 		const uint32_t stack = b->profile->aggregates[b->order[i]].stack;
 
-		b->leaves[stack] = b->sums[b->shape.of_stack[stack]].node & ~LEFT_OUT;
+		b->leaves[stack] = b->sums[b->shape.of_stack[stack]].node & ~TREE_LEFT_OUT;
 	}
 }
 
@@ -178,10 +174,12 @@ static int add_part(struct tree_builder *b, uint32_t part)
 	if (r)
 		return r;
 	/* The nodes are most of what a tree takes: what is needed no longer makes room for them. */
-	if (!b->leaves && part + 1 == b->n_parts)
+	if (!b->leaves && !b->states && part + 1 == b->n_parts)
 		tree_shape_drop_stacks(&b->shape);
 	tree_sum_totals(b);
 	r = add_nodes(b, part);
+	if (!r && b->states)
+		r = tree_sum_states(b, part);
 	if (!r && b->leaves)
 		note_leaves(b, part);
 	return r;
@@ -388,6 +386,7 @@ void tree_deinit(struct tree *t)
 		return;
 	free(t->nodes);
 	free(t->exact);
+	free(t->states);
 	*t = (struct tree) { 0 };
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "view/stack_mode.h"
+#include "view/state.h"
 
 struct buf;
 struct err;
@@ -34,6 +35,7 @@ struct tree_options {
 	enum stack_mode stack; /* of this tree, if the filter says STACK_BOTH */
 	double min_percent;    /* leave out nodes narrower than this share of the root; 0: none */
 	bool exact;	       /* tell how much of each node is exact: tree_exact_of() */
+	bool states;	       /* tell how much of it threads spent in which state */
 };
 
 struct tree_node {
@@ -57,11 +59,21 @@ struct tree_exact {
 	uint64_t samples, value;
 };
 
+/*
+ * Of a node's self and total value, by part (state.h): what threads spent in each. Of samples, if
+ * all values are 0.
+ */
+struct tree_states {
+	uint64_t self[STATE_PARTS], total[STATE_PARTS];
+};
+
 struct tree {
 	struct tree_node *nodes; /* [0] is the root, "all"; owned */
 	size_t n_nodes, cap_nodes;
 	struct tree_exact *exact; /* by node; NULL without opts.exact, or if nothing is; owned */
 	size_t cap_exact;
+	struct tree_states *states; /* by node; NULL without opts.states; owned */
+	size_t cap_states;
 	uint64_t n_left_out; /* nodes, for opts.min_percent */
 	struct tree_options opts;
 	const struct profile *profile; /* not owned */

@@ -31,6 +31,8 @@ void tree_builder_deinit(struct tree_builder *b)
 	free(b->met);
 	free(b->leaves);
 	free(b->exact);
+	free(b->states);
+	free(b->in_state);
 	free(b->jit);
 	free(b->stacks);
 	free(b->reached);
@@ -127,6 +129,12 @@ static int alloc_exact(struct tree_builder *b)
 	return 0;
 }
 
+static int alloc_states(struct tree_builder *b)
+{
+	b->in_state = calloc(b->shape.n_paths, sizeof(*b->in_state));
+	return b->in_state ? state_of_stacks(b->profile, &b->states) : -ENOMEM;
+}
+
 static int alloc_jit(struct tree_builder *b)
 {
 	const size_t n = b->profile->n_stacks + 1;
@@ -186,6 +194,8 @@ int tree_builder_init(struct tree_builder *b, const struct profile *p, const str
 	if (!b->sums || !b->met || (has_jit(p) && alloc_jit(b)))
 		return -ENOMEM;
 	if (opts->exact && has_exact(b) && alloc_exact(b))
+		return -ENOMEM;
+	if (opts->states && alloc_states(b))
 		return -ENOMEM;
 	if (b->n_parts > 1)
 		count_own(b);

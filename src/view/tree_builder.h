@@ -16,12 +16,18 @@ struct profile;
 struct view_filter;
 struct view_selection;
 
+/*
+ * In path_sum.node: the path has no node, this is the nearest of its parents. Nodes are below
+ * INTERN_MAX.
+ */
+#define TREE_LEFT_OUT (1u << 31)
+
 /* What a path has in the part that is being added. */
 struct path_sum {
 	uint64_t self_value, self_samples;
 	uint64_t total_value, total_samples;
 	uint32_t part; /* the sum is of this part (tree_builder.part); else it is stale */
-	uint32_t node; /* in the tree: tree.c */
+	uint32_t node; /* in the tree */
 };
 
 /* Samples in which compiled code ran a path's function, and whose code it was. */
@@ -57,6 +63,10 @@ struct tree_builder {
 	size_t n_met;
 	uint32_t *leaves; /* by stack: its node, if that is asked for; owned */
 
+	/* If states are asked for, else NULL: */
+	uint8_t *states;    /* by stack id (state.h); owned, as is … */
+	uint64_t *in_state; /* … this, by path: what it has of the one that is being added */
+
 	struct tree_exact *exact; /* by path, if that is asked for and there is any; owned */
 
 	/* If there is compiled code, else NULL: */
@@ -90,5 +100,8 @@ int tree_sum_jit(struct tree_builder *b, uint32_t part);
 
 /* Then what each path has with those below it. */
 void tree_sum_totals(struct tree_builder *b);
+
+/* And once the part has its nodes, what these have of each state. Returns 0 or -ENOMEM. */
+int tree_sum_states(struct tree_builder *b, uint32_t part);
 
 #endif

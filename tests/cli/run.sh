@@ -276,6 +276,9 @@ refuse "unknown value 'svgg' for --format*" export -f svgg full.data
 refuse "--min-width: *" flame --min-width 101 full.data
 refuse "--width must be between 300 and 20000, got 1" flame --width 1 full.data
 refuse "unknown value 'never' for --color*" flame --color never full.data
+refuse "--color state and --waker exclude each other" flame --color state --waker full.data
+refuse "--color state and --blocker exclude each other" flame --color state --blocker full.data
+refuse "--request-slower-than and --color exclude each other" flame --color kind --request-slower-than 1s full.data
 
 # --- Help, --version
 
@@ -417,6 +420,11 @@ if begin "filters that leave nothing"; then
 	if [ "$(cat kept.out)" = before ]; then ok; else not_ok "a file is written to"; fi
 fi
 if begin "a recording of waits alone"; then
+	run flame idle.data
+	expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
+	run flame --color state idle.data
+	expect 0 ""
+	if grep -q 'event&quot;:&quot;wall&quot;' "$out"; then ok; else not_ok "not of all time"; fi
 	run report idle.data
 	expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
 	# These are of all events, others of the first one.
@@ -1817,6 +1825,7 @@ if command -v bash > /dev/null; then
 	completes "--no-gc" flame --no
 	completes "function file" report --by = f
 	completes "hash" flame --color h
+	completes "kind module hash state" flame --color ""
 	completes "container" report --by c
 	completes "ruby request" report --by r
 	completes "none process thread container ruby request" flame --split ""

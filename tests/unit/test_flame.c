@@ -19,6 +19,7 @@
 #include "support/profile_builder.h"
 #include "support/merged.h"
 #include "view/filter.h"
+#include "view/state.h"
 
 static struct profile_builder b;
 static uint32_t thread;
@@ -278,7 +279,7 @@ Test(flame, every_variant_of_random_profiles)
 		const struct flame_options opts = {
 			.icicle = variant & 1,
 			.inverted = variant & 2,
-			.color = variant / 4 % 3,
+			.color = FLAME_COLOR_KIND + variant / 4 % 4,
 			.split = variant / 12,
 			.width = variant % 5 * 300,
 			.min_width = variant % 2 ? -1 : 0.5,
@@ -755,6 +756,129 @@ Test(flame, legend_counts_what_is_hidden)
 		free(expected);
 		free(got);
 	}
+}
+
+/* Main: 30 ms of user, 10 of system time; Net#get: 50 ms for the network; 5 for the disk, 5 with
+ * the GVL. */
+static void add_waits(void)
+{
+	uint32_t get = builder_path(&b, "Main|Net#get"), held;
+
+	builder_states(&b);
+	b.out.profile.by_event = false;
+	builder_sample(&b, thread, builder_path(&b, "Main"), 30000000, 0);
+	builder_sample(&b, thread, builder_path(&b, "Main"), 10000000, SAMPLE_KERNEL);
+	builder_sample(&b, thread, builder_reason(&b, get, REASON_WAIT_NETWORK), 50000000, 0);
+	builder_sample(&b, thread, builder_reason(&b, get, REASON_WAIT_DISK), 5000000, 0);
+	held = builder_reason(&b, get, REASON_GVL_HELD);
+	builder_sample(&b, thread, builder_reason(&b, held, REASON_WAIT_DISK), 5000000, 0);
+}
+
+/* Of the tag of the box called @name, what is between quotes behind @attribute; to be freed. */
+static char *attribute_of(const char *svg, const char *name, const char *attribute)
+{
+	_cleanup_buf_ struct buf title = BUF_INIT;
+	char key[32];
+	const char *at, *value;
+
+	buf_addf(&title, "<title>%s\n", name);
+	at = strstr(strstr(svg, "<g id=\"frames\""), buf_str(&title));
+	cr_assert_not_null(at, "%s", name);
+	while (strncmp(at, "<g ", 3) != 0)
+		at--;
+	snprintf(key, sizeof(key), " %s=\"", attribute);
+	value = strstr(at, key);
+	if (!value || value > strchr(at, '>'))
+		return NULL;
+	value += strlen(key);
+	return strndup(value, strcspn(value, "\""));
+}
+
+static void expect_attribute(const char *svg, const char *name, const char *attribute,
+			     const char *want)
+{
+	char *got = attribute_of(svg, name, attribute);
+
+	if (want)
+		cr_expect(got && !strncmp(got, want, strlen(want)), "%s of %s: %s", attribute, name,
+			  got);
+	else
+		cr_expect_null(got, "%s of %s: %s", attribute, name, got);
+	free(got);
+}
+
+/* A box has the colour of what its time is mostly in, and tells of all of it. */
+Test(flame, states_have_colours_of_their_own)
+{
+	const struct flame_options by_state = { .color = FLAME_COLOR_STATE, .min_width = -1 };
+	struct picture pic;
+	char *svg;
+
+	add_waits();
+	svg = render(&by_state);
+	expect_attribute(svg, "all", "data-s",
+			 "0:30000000.1:10000000.7:5000000.8:50000000.15:5000000");
+	expect_attribute(svg, "Main", "class", "i");
+	expect_attribute(svg, "Main", "data-k", "8");
+	expect_attribute(svg, "Net#get", "data-s", "7:5000000.8:50000000.15:5000000");
+	expect_attribute(svg, "(waits for the network)", "data-s", NULL);
+	expect_attribute(svg, "(holds the GVL)", "class", "p");
+	expect_attribute(svg, "(holds the GVL)", "data-k", "15");
+	cr_expect_not_null(strstr(svg,
+				  "<title>network\nwaits for the network\nself 50.0 ms (50.0%), "
+				  "1 sample\n"));
+	cr_expect_not_null(strstr(svg, "<title>user\nruns Ruby and native code\nself 30.0 ms"));
+	cr_expect_not_null(strstr(svg, "<title>system\nruns in the kernel\nself 10.0 ms"));
+	cr_expect_not_null(
+		strstr(svg, "<title>gvl-held\nwaits, but holds the GVL\nself 5.00 ms (5.0%)"));
+	cr_expect_not_null(strstr(svg, "<title>disk\nwaits for a file\nself 5.00 ms (5.0%)"));
+	cr_expect_null(strstr(svg, "<title>idle\n"));
+	free(svg);
+	draw(&by_state, &pic);
+	cr_expect_not_null(
+		strstr(find(&pic, "Main")->title,
+		       "Main\nRuby app · /app/x.rb:1\nstates: network 50.0%, user 30.0%, "
+		       "system 10.0%, disk 5.0%, …\ntotal 100 ms"),
+		"%s", find(&pic, "Main")->title);
+	picture_deinit(&pic);
+}
+
+/* What has no box of its own tells of its states, too. */
+Test(flame, states_of_what_is_too_narrow)
+{
+	const struct flame_options opts = { .color = FLAME_COLOR_STATE, .min_width = 8 };
+	char *svg;
+
+	add_waits();
+	/* What their caller runs itself is not theirs. */
+	builder_sample(&b, thread, builder_path(&b, "Main|Net#get"), 20000000, 0);
+	svg = render(&opts);
+	expect_attribute(svg, "3 smaller frames", "data-s", "7:5000000.15:5000000");
+	free(svg);
+}
+
+/* Colours by state are usual where there are several. */
+Test(flame, what_is_usual_for_waits)
+{
+	struct view_filter only = VIEW_FILTER_INIT;
+	char *svg;
+
+	add_waits();
+	svg = render(&plain);
+	cr_expect_not_null(strstr(svg, "<title>network\n"));
+	free(svg);
+	only.states = 1u << STATE_NETWORK;
+	svg = render(&(struct flame_options) { .filter = &only });
+	cr_expect(legend_has(svg, "waits for I/O"), "nothing but the network");
+	free(svg);
+	only.states = 1u << STATE_USER | 1u << STATE_SYSTEM;
+	svg = render(&(struct flame_options) { .filter = &only });
+	cr_expect(legend_has(svg, "Ruby app"), "no waits");
+	free(svg);
+	b.out.profile.event = BUILDER_GVL;
+	svg = render(&plain);
+	cr_expect_null(strstr(svg, "<title>network\n"), "of what others waited");
+	free(svg);
 }
 
 Test(flame, native_frames_are_of_a_module)

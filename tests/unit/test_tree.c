@@ -464,6 +464,113 @@ Test(tree, what_is_exact)
 	}
 }
 
+/* Samples of no time are of no state. */
+static uint32_t next_with_value(const struct tree *t, uint32_t node)
+{
+	do
+		node = tree_next(t, node);
+	while (node && !t->nodes[node].total_value);
+	return node;
+}
+
+/* What each node of @t has of @part, whose samples alone @only is of: the nodes of one are the
+ * other's. */
+static void expect_state(const struct tree *t, const struct tree *only, unsigned int part)
+{
+	uint32_t i = 0, at = 0;
+
+	do {
+		const struct tree_states *of = &t->states[i];
+		const struct tree_node *node = &t->nodes[i];
+
+		i = tree_next(t, i);
+		if (!of->total[part])
+			continue;
+		cr_assert(node->frame == only->nodes[at].frame &&
+			  node->label == only->nodes[at].label &&
+			  node->depth == only->nodes[at].depth);
+		cr_expect_eq(of->total[part], only->nodes[at].total_value);
+		cr_expect_eq(of->self[part], only->nodes[at].self_value);
+		at = next_with_value(only, at);
+	} while (i);
+	cr_expect_eq(at, 0, "no further nodes");
+}
+
+static void expect_all_states(const struct tree *t)
+{
+	for (size_t i = 0; i < t->n_nodes; i++) {
+		uint64_t self = 0, total = 0;
+
+		for (size_t part = 0; part < STATE_PARTS; part++) {
+			self += t->states[i].self[part];
+			total += t->states[i].total[part];
+		}
+		cr_assert_eq(total, t->nodes[i].total_value, "node %zu", i);
+		cr_assert_eq(self, t->nodes[i].self_value, "node %zu", i);
+	}
+}
+
+/* A third of the samples waits, for the network or the disk, one of three with the GVL. */
+static void add_waits(uint64_t *seed)
+{
+	for (size_t i = 0; i < 40; i++) {
+		uint32_t stack = builder_random(seed, (uint32_t)b.out.profile.n_stacks);
+
+		if (profile_stack_waits(&b.out.profile, stack))
+			continue;
+		if (i % 3 == 0)
+			stack = builder_reason(&b, stack, REASON_GVL_HELD);
+		stack = builder_reason(&b, stack, i & 1 ? REASON_WAIT_NETWORK : REASON_WAIT_DISK);
+		builder_sample(&b, builder_random(seed, 2) ? thread : 0, stack,
+			       1 + builder_random(seed, 1000), 0);
+	}
+}
+
+Test(tree, states)
+{
+	static const struct {
+		unsigned int part;
+		uint32_t set;
+	} parts[] = {
+		{ STATE_USER, 1u << STATE_USER },
+		{ STATE_NETWORK, 1u << STATE_NETWORK },
+		{ STATE_DISK, 1u << STATE_DISK },
+		{ STATE_PART_HELD, STATE_SET_HELD },
+	};
+	uint64_t seed = 12;
+
+	for (unsigned int variant = 0; variant < 40; variant++) {
+		struct tree_options opts = {
+			.inverted = variant & 1,
+			.split = variant / 2 % 5,
+			.states = true,
+		};
+		struct tree t, only;
+
+		builder_add_random(&b, variant + 1, 60);
+		add_waits(&seed);
+		builder_finish(&b);
+		cr_assert_eq(tree_build(&b.out.profile, NULL, &opts, &t), 0);
+		expect_all_states(&t);
+		for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+			const struct view_filter f = { .states = parts[i].set };
+
+			opts.states = false;
+			cr_assert_eq(tree_build(&b.out.profile, &f, &opts, &only), 0);
+			expect_state(&t, &only, parts[i].part);
+			cr_expect_null(only.states, "it was not asked for");
+			tree_deinit(&only);
+		}
+		tree_deinit(&t);
+		opts.states = true;
+		opts.min_percent = 5;
+		cr_assert_eq(tree_build(&b.out.profile, NULL, &opts, &t), 0);
+		cr_expect_gt(t.n_left_out, 0);
+		expect_all_states(&t);
+		tree_deinit(&t);
+	}
+}
+
 /* Sums wrap: what is below a narrow node may be wide. */
 Test(tree, what_is_below_a_narrow_node_is_left_out)
 {

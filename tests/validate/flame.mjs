@@ -64,7 +64,8 @@ const readFrames = page => page.evaluate(() => [...document.querySelectorAll('#f
 		text: text.textContent,
 		textRight: text.textContent ? text.getBBox().x + text.getBBox().width : 0,
 		shown: getComputedStyle(g).display !== 'none',
-		match: g.classList.contains('match'),
+		match: g.classList.contains('match'), letter: g.classList[0][0],
+		parts: g.dataset.s?.split('.').map(s => s.split(':')).map(([k, n]) => [k, +n]),
 		children: [...g.children].map(e => e.localName).join(),
 	};
 }));
@@ -336,8 +337,69 @@ await withPage({}, async page => {
 	check((await readFrames(page)).every((f, i) => f.top === frames[i].top), 'keys: i flips back');
 });
 
+// --- legend of states ---
+const byState = staticFrames[0].parts !== undefined;
+// The frames as they are to be once the time of states that are @off is taken out.
+function without(frames, off) {
+	const path = [];
+	return frames.map(f => {
+		const left = (f.parts ?? [[f.kind, f.w]]).filter(([kind]) => !off.has(kind));
+		const w = left.reduce((sum, [, n]) => sum + n, 0);
+		const up = path[f.d - 1], x = up ? up.end : 0;
+		const most = left.length ? left.reduce((a, b) => b[1] > a[1] ? b : a)[0] : f.kind;
+		const now = path[f.d] = { ...f, x, w, end: x, most };
+		if (up)
+			up.end += w;
+		return now;
+	});
+}
+async function checkStates(page, frames, off, what) {
+	const wanted = without(frames, off), root = wanted[0];
+	const now = (await readFrames(page)).map((f, i) => ({ ...f, x: wanted[i].x, w: wanted[i].w }));
+	check(now.every(f => f.shown === f.w > 0), `${what}: what has no other time is gone`);
+	checkZoom(now.filter(f => f.w), { ...root, i: 0 }, 1400, what);
+	check(now.every((f, i) => !f.shown || f.kind === undefined || f.letter === String.fromCharCode(97 + +wanted[i].most)),
+		`${what}: colours are of what is left`);
+}
+if (byState) {
+	await withPage({}, async page => {
+		const frames = await readFrames(page), total = frames[0].w;
+		check(frames.every(f => (f.parts ?? [[f.kind, f.w]]).reduce((sum, [, n]) => sum + n, 0) === f.w), 'states: they are all time of a box');
+		const kinds = await page.evaluate(() => [...document.querySelectorAll('.key')].map(g => g.dataset.k));
+		check(kinds.length > 5, 'states: there are keys');
+		const shareOf = kind => 100 * frames[0].parts.find(([k]) => k === kind)[1] / total;
+		for (const kind of kinds) {
+			const said = parseFloat((await textOf(page, `.key[data-k="${kind}"] text`)).replace(/^.* <?/, ''));
+			check(near(said, shareOf(kind), 0.11), `states: the key of ${kind} says ${said} %, not ${shareOf(kind)}`);
+			await page.click(`.key[data-k="${kind}"]`);
+			await checkStates(page, frames, new Set([kind]), `states: without ${kind}`);
+			await page.click(`.key[data-k="${kind}"]`);
+		}
+		await checkStates(page, frames, new Set(), 'states: all is back');
+		const most = kinds.reduce((a, b) => shareOf(b) > shareOf(a) ? b : a);
+		await page.click(`.key[data-k="${most}"]`);
+		const deep = frames.filter(f => f.d > 3 && without([f], new Set([most]))[0].w).sort((a, b) => b.w - a.w)[0];
+		await clickFrame(page, deep.i);
+		check((await readFrames(page))[deep.i].width > 1300, 'states: a zoom to what is left');
+		await shoot(page, 'without-a-state');
+		await page.reload();
+		check((await readFrames(page))[deep.i].width > 1300, 'states: the same after a reload');
+		await key(page, '0');
+		await checkStates(page, frames, new Set([most]), 'states: all of what is left');
+		await key(page, 'a');
+		const app = await page.evaluate(() => [...document.querySelectorAll('#app > g')]
+			.map(g => [getComputedStyle(g).display !== 'none', (g.dataset.s ?? `${g.dataset.k}:1`).split('.').map(s => s.split(':')[0])]));
+		check(app.length && app.every(([shown, parts]) => shown === parts.some(k => k !== most)), 'states: hidden in the application\'s code, too');
+		await key(page, 'a');
+		await page.click(`.key[data-k="${kinds[0]}"]`, { modifiers: ['Shift'] });
+		await checkStates(page, frames, new Set(kinds.slice(1)), 'states: only one');
+		await page.click(`.key[data-k="${kinds[0]}"]`);
+		check((await readFrames(page)).filter(f => f.shown).length === 1, 'states: none leaves the root');
+	});
+}
+
 // --- legend ---
-await withPage({}, async page => {
+if (!byState) await withPage({}, async page => {
 	const frames = await readFrames(page);
 	const kinds = await page.evaluate(() => [...document.querySelectorAll('.key')].map(g => g.dataset.k));
 	check(kinds.length > 0, 'legend: there is one');
@@ -481,7 +543,9 @@ await withPage({}, async page => {
 	checkZoom(await readFrames(page), frames[0], 1400, 'application code: a ends it');
 	await page.goBack();
 	check((await readApp()).every(f => f.shown), 'application code: back');
-	// A kind that it hides shows everything again.
+	// A kind that it hides shows everything again; states are in both.
+	if (byState)
+		return;
 	await press(page, '.key.off');
 	check((await readFrames(page)).every(f => f.shown), 'application code: a hidden kind ends it');
 });

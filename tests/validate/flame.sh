@@ -22,7 +22,7 @@ command -v xmllint > /dev/null || { echo "flame.sh: skipped: no xmllint"; exit 7
 if [ $# -eq 0 ]; then
 	# The one that takes longest first: they are looked at side by side.
 	for picture in 'rails' 'rails inverted icicle module' 'rails thread hash' 'awkward' \
-		'merged'; do
+		'merged' 'waits'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
 		# shellcheck disable=SC2086 # words
 		"$FLAME_SAMPLE" $picture > "$name"

@@ -153,6 +153,38 @@ static int build_rails(struct profile_builder *b)
 	return 0;
 }
 
+/* The same with waits, each with a stack of its own; most of the time there is nothing to do. */
+static int build_waits(struct profile_builder *b)
+{
+	static const enum frame_reason reasons[] = {
+		REASON_WAIT_NETWORK, REASON_WAIT_GVL,  REASON_WAIT_CPU,	  REASON_WAIT_LOCK,
+		REASON_WAIT_DISK,    REASON_WAIT_PIPE, REASON_WAIT_TIMER, REASON_WAIT_FAULT,
+	};
+	const struct profile *p = &b->out.profile;
+	uint64_t random = RANDOM_SEED;
+
+	builder_states(b);
+	b->out.profile.by_event = false;
+	if (build_rails(b))
+		return -1;
+	for (uint32_t i = 0; i < 3000; i++) {
+		uint32_t stack = builder_random(&random, (uint32_t)p->n_stacks - 1) + 1;
+
+		if (profile_stack_waits(p, stack))
+			continue;
+		if (i % 10 == 0)
+			stack = builder_reason(b, stack, REASON_GVL_HELD);
+		stack = builder_reason(b, stack, reasons[i * i % ARRAY_SIZE(reasons)]);
+		builder_sample(b, i % 6, stack, builder_random(&random, 40000000), 0);
+	}
+	for (uint32_t i = 0; i < 6; i++) {
+		uint32_t pool = builder_path(b, "Puma::ThreadPool#spawn_thread");
+
+		builder_sample(b, i, builder_reason(b, pool, REASON_WAIT_IDLE), 90000000000, 0);
+	}
+	return 0;
+}
+
 static void build_deep(struct profile_builder *b)
 {
 	uint32_t thread = builder_thread(b, builder_process(b, 7, "ruby deep.rb"), 7, "ruby");
@@ -173,6 +205,8 @@ static int build(struct profile_builder *b, const char *what)
 {
 	if (!strcmp(what, "rails"))
 		return build_rails(b);
+	if (!strcmp(what, "waits"))
+		return build_waits(b);
 	if (!strcmp(what, "deep")) {
 		build_deep(b);
 		return 0;
