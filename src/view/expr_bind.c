@@ -17,6 +17,8 @@
 #include "view/expr.h"
 #include "view/filter.h"
 #include "view/gc_phase.h"
+#include "view/gem.h"
+#include "view/group.h"
 #include "view/label.h"
 #include "view/request.h"
 
@@ -201,6 +203,69 @@ static int bind_stacks(struct expr_binding *b, const struct view_selection *show
 	return 0;
 }
 
+/* The terms of @terms for @gem: its name, or that and its version, are as asked for. */
+static int bits_of_gem(const struct expr_binding *b, uint64_t terms, const struct gem *gem,
+		       uint64_t *ret)
+{
+	_cleanup_buf_ struct buf name = BUF_INIT, label = BUF_INIT;
+
+	gem_name(gem, &name);
+	gem_label(gem, &label);
+	if (buf_failed(&name) || buf_failed(&label))
+		return -ENOMEM;
+	*ret = 0;
+	for (size_t t = 0; t < b->expr->n_terms; t++) {
+		const struct expr_term *term = &b->expr->terms[t];
+
+		if (terms >> t & 1 && (name_fits(term, buf_str(&label)) ||
+				       (name.len && name_fits(term, buf_str(&name)))))
+			*ret |= 1ull << t;
+	}
+	return 0;
+}
+
+/* The same by frame. *@ret: free(). */
+static int find_bits_of_gems(const struct expr_binding *b, uint64_t terms, uint64_t **ret)
+{
+	const struct profile *p = b->profile;
+	_cleanup_free_ uint64_t *bits = calloc(p->n_frames + 1, sizeof(*bits));
+	_cleanup_groups_ struct groups gems = GROUPS_INIT;
+	struct gem gem;
+
+	if (!bits || groups_init(p, GROUP_BY_GEM, &gems))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_frames; i++) {
+		const uint32_t first = gems.frame[gems.of_frame[i]];
+
+		gem_of_frame(p, first, &gem);
+		if (first < i)
+			bits[i] = bits[first];
+		else if (bits_of_gem(b, terms, &gem, &bits[i]))
+			return -ENOMEM;
+	}
+	*ret = take_ptr(bits);
+	return 0;
+}
+
+/* Stacks are of the gems that 'report --by gem' gives their time to. */
+static int bind_gems(struct expr_binding *b)
+{
+	const uint64_t terms = terms_of(b->expr, FIELD(EXPR_GEM));
+	const struct profile *p = b->profile;
+	_cleanup_free_ uint32_t *frames = NULL;
+	_cleanup_free_ uint64_t *bits = NULL;
+
+	if (!terms)
+		return 0;
+	if (!b->stacks)
+		b->stacks = calloc(p->n_stacks + 1, sizeof(*b->stacks));
+	if (!b->stacks || gem_frames(p, &frames) || find_bits_of_gems(b, terms, &bits))
+		return -ENOMEM;
+	for (size_t i = 1; i < p->n_stacks; i++)
+		b->stacks[i] |= bits[frames[i]];
+	return 0;
+}
+
 static int bind_states(struct expr_binding *b)
 {
 	const uint64_t of_states = terms_of(b->expr, FIELD(EXPR_STATE));
@@ -246,6 +311,8 @@ int expr_bind(const struct view_expr *e, const struct profile *p,
 		r = bind_requests(ret);
 	if (!r)
 		r = bind_stacks(ret, shown);
+	if (!r)
+		r = bind_gems(ret);
 	if (!r)
 		r = bind_states(ret);
 	if (!r && ret->gc)

@@ -35,6 +35,7 @@ static const struct {
 	[EXPR_FRAME] = { "frame", NAMES, "frame = Cart#total, frame =~ /^Cart#/" },
 	[EXPR_CALLER] = { "caller", NAMES, "caller = Cart#total, caller =~ /^Cart#/" },
 	[EXPR_LEAF] = { "leaf", NAMES, "leaf = Cart#total, leaf =~ /^Cart#/" },
+	[EXPR_GEM] = { "gem", NAMES, "gem = activerecord, gem =~ /^active/" },
 	[EXPR_STATE] = { "state", EQUALITY, "state = gvl" },
 	[EXPR_EVENT] = { "event", EQUALITY, "event = wait" },
 	[EXPR_TIME] = { "time", ORDER, "time >= 5s, time < 12:00:05" },
@@ -97,7 +98,7 @@ static int find_field(const struct expr_parser *p, enum expr_field *ret)
 		   nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
 	err_hint(p->t.err,
 		 "a term begins with pid, tid, thread, comm, container, service, request, "
-		 "frame, caller, leaf, state, event, time, trace, span or gc");
+		 "frame, caller, leaf, gem, state, event, time, trace, span or gc");
 	return -EINVAL;
 }
 

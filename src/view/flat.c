@@ -83,15 +83,11 @@ static unsigned int claim_of(const struct flat_walk *w, uint32_t stack)
 
 static void find_claims(struct flat_walk *w)
 {
-	static const uint8_t claims[GEM_NOT_RECORDED + 1] = {
-		[GEM_APP] = 2,	[GEM_GEM] = 2,	[GEM_STDLIB] = 2,
-		[GEM_CORE] = 1, [GEM_NONE] = 0, [GEM_NOT_RECORDED] = 0,
-	};
 	struct gem gem;
 
 	for (size_t i = 0; w->by == GROUP_BY_GEM && i < w->groups.n; i++) {
 		gem_of_frame(w->profile, w->groups.frame[i], &gem);
-		w->claims[i] = claims[gem.origin];
+		w->claims[i] = (uint8_t)gem_claim(gem.origin);
 	}
 }
 

@@ -10,11 +10,14 @@
 #include "view/gem.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "profile/profile.h"
 
 #define DIGITS	   "0123456789"
@@ -197,6 +200,51 @@ void gem_of_frame(const struct profile *p, uint32_t frame, struct gem *ret)
 		*ret = (struct gem) { .origin = GEM_NOT_RECORDED };
 	else
 		*ret = (struct gem) { .origin = GEM_NONE };
+}
+
+/* ---- stacks ---- */
+
+unsigned int gem_claim(enum gem_origin origin)
+{
+	static const unsigned char claims[] = {
+		[GEM_APP] = 2,	[GEM_GEM] = 2,	[GEM_STDLIB] = 2,
+		[GEM_CORE] = 1, [GEM_NONE] = 0, [GEM_NOT_RECORDED] = 0,
+	};
+
+	return claims[origin];
+}
+
+/* By frame id. *@ret: free(). */
+static int find_claims(const struct profile *p, unsigned char **ret)
+{
+	unsigned char *claims = malloc(p->n_frames + 1);
+	struct gem gem;
+
+	if (!claims)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_frames; i++) {
+		gem_of_frame(p, (uint32_t)i, &gem);
+		claims[i] = (unsigned char)gem_claim(gem.origin);
+	}
+	*ret = claims;
+	return 0;
+}
+
+int gem_frames(const struct profile *p, uint32_t **ret)
+{
+	_cleanup_free_ uint32_t *frames = malloc((p->n_stacks + 1) * sizeof(*frames));
+	_cleanup_free_ unsigned char *claims = NULL;
+
+	if (!frames || find_claims(p, &claims))
+		return -ENOMEM;
+	frames[0] = PROFILE_NONE;
+	for (size_t i = 1; i < p->n_stacks; i++) {
+		const uint32_t frame = p->stacks[i].frame, outer = frames[p->stacks[i].parent];
+
+		frames[i] = outer == PROFILE_NONE || claims[frame] >= claims[outer] ? frame : outer;
+	}
+	*ret = take_ptr(frames);
+	return 0;
 }
 
 /* ---- words ---- */

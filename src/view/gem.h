@@ -47,6 +47,19 @@ void gem_of_path(const char *path, struct gem *ret);
 /* The same of a frame: GEM_NONE if that is no Ruby code, GEM_NOT_RECORDED. */
 void gem_of_frame(const struct profile *p, uint32_t frame, struct gem *ret);
 
+/*
+ * Whose the time of a stack is: that of its innermost frame among those with the highest claim.
+ * Programs and libraries have the highest, the interpreter's own code has one where there are none
+ * of these, what is no Ruby code has none: 0.
+ */
+unsigned int gem_claim(enum gem_origin origin);
+
+/*
+ * By stack id: the frame whose gem has its time, if need be one that is no Ruby code; PROFILE_NONE
+ * of the empty stack. @ret: free(). Returns 0 or -ENOMEM.
+ */
+int gem_frames(const struct profile *p, uint32_t **ret);
+
 /* "app", "gem", "stdlib", "core", "none", "not-recorded" */
 const char *gem_origin_word(enum gem_origin origin);
 

@@ -5,7 +5,9 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/err.h"
 #include "support/profile_builder.h"
+#include "view/expr.h"
 #include "view/filter.h"
 #include "view/flat.h"
 #include "view/gem.h"
@@ -200,6 +202,64 @@ Test(gem, time_is_that_of_the_gem_that_called)
 }
 
 /* Against the definition, sample by sample. */
+/* How many samples a filter for @gem selects. */
+static uint64_t selected(const char *gem)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_buf_ struct buf text = BUF_INIT;
+	struct view_filter f = VIEW_FILTER_INIT;
+	struct err err = { 0 };
+	struct view_sum sum;
+
+	buf_addf(&text, "gem %s", gem);
+	cr_assert_eq(view_expr_parse(buf_str(&text), "--filter", &f.expr, &err), 0, "%s", err.msg);
+	cr_assert_eq(view_selection_new(&b.out.profile, &f, &sel), 0);
+	sum = view_selected_sum(sel);
+	view_filter_deinit(&f);
+	return sum.samples;
+}
+
+/* As it is told by 'report --by gem', with and without the version. */
+Test(gem, filter)
+{
+	static const struct {
+		const char *gem;
+		uint64_t samples;
+	} cases[] = {
+		{ "= rack", 4 + 8 + 32 },
+		{ "= 'rack 2.2.4'", 4 + 8 },
+		{ "= 'rack 3.0.0'", 32 },
+		{ "=~ /^ra/", 4 + 8 + 32 },
+		{ "=~ /2[.]2[.]4$/", 4 + 8 },
+		{ "= json", 16 },
+		{ "= '[application]'", 1 + 2 },
+		{ "= '[ruby core]'", 64 },
+		{ "= '[no Ruby code]'", 128 },
+		{ "!= rack", 255 - 4 - 8 - 32 },
+		{ "= ''", 0 },
+		{ "= rake", 0 },
+		{ "= rack and not gem = 'rack 3.0.0' and frame = parse", 8 },
+	};
+	uint32_t app = push(0, FRAME_RUBY, "/srv/app/a.rb"), rack, other, json;
+	uint32_t parse = builder_frame(&b, FRAME_CFUNC, "parse", "", 0, 0);
+
+	rack = push(app, FRAME_RUBY, GEMS "rack-2.2.4/lib/rack.rb");
+	other = push(rack, FRAME_RUBY, GEMS "rack-3.0.0/lib/rack.rb");
+	json = push(rack, FRAME_RUBY, "/usr/lib/ruby/3.1.0/json/common.rb");
+	builder_add(&b, thread, app, 1);
+	builder_add(&b, thread, push(app, FRAME_NATIVE, ""), 2);
+	builder_add(&b, thread, rack, 4);
+	builder_add(&b, thread, builder_stack(&b, rack, parse), 8);
+	builder_add(&b, thread, json, 16);
+	builder_add(&b, thread, push(other, FRAME_RUBY, "<internal:array>"), 32);
+	builder_add(&b, thread, push(0, FRAME_RUBY, "<internal:array>"), 64);
+	builder_add(&b, thread, push(0, FRAME_NATIVE, ""), 128);
+	builder_finish(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_expect_eq(selected(cases[i].gem), cases[i].samples, "gem %s: %d", cases[i].gem,
+			     (int)selected(cases[i].gem));
+}
+
 Test(gem, random_profiles_agree_with_the_definition)
 {
 	const struct profile *p = &b.out.profile;
