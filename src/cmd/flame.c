@@ -38,10 +38,9 @@ struct flame_line {
 static const char *color_choice(size_t i)
 {
 	static const char *const words[] = {
-		[FLAME_COLOR_KIND] = "kind",
-		[FLAME_COLOR_MODULE] = "module",
-		[FLAME_COLOR_HASH] = "hash",
-		[FLAME_COLOR_STATE] = "state",
+		[FLAME_COLOR_KIND] = "kind", [FLAME_COLOR_MODULE] = "module",
+		[FLAME_COLOR_HASH] = "hash", [FLAME_COLOR_STATE] = "state",
+		[FLAME_COLOR_GEM] = "gem",
 	};
 
 	/* The usual one has no word. */
@@ -188,6 +187,15 @@ static enum flame_color color_of(const struct flame_line *line)
 		return FLAME_COLOR_DIFF;
 	return line->color == OPTION_UNSET ? FLAME_COLOR_USUAL
 					   : (enum flame_color)(line->color + 1);
+}
+
+/* Without Ruby frames it is not seen which gem a box is of. */
+static int check_gem(const struct flame_line *line, enum stack_mode stack, struct err *err)
+{
+	if (color_of(line) != FLAME_COLOR_GEM || (stack != STACK_NATIVE && stack != STACK_BOTH))
+		return 0;
+	return err_set(err, -EINVAL, ERR_USAGE, "--color gem and --stack %s exclude each other",
+		       stack_mode_name(stack));
 }
 
 /* Colours by state need samples that have one. */
@@ -339,6 +347,8 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	if (r)
 		return r;
 	r = check_event(line, filter, err);
+	if (!r)
+		r = check_gem(line, filter->stack, err);
 	if (r)
 		return r;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);

@@ -477,7 +477,7 @@ static int build(struct flame *fl)
 		trees[i] = &fl->panes[i].tree;
 	r = flame_colors_init(trees, fl->n_panes, fl->opts->filter, fl->color, &fl->colors);
 	if (!r && fl->app.tree.n_nodes)
-		flame_colors_add_tree(&fl->colors, &fl->app.tree);
+		r = flame_colors_add_tree(&fl->colors, &fl->app.tree);
 	return r;
 }
 

@@ -14,10 +14,12 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/intern.h"
+#include "export/flame_gems.h"
 #include "export/flame_states.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/flat.h"
+#include "view/gem.h"
 #include "view/label.h"
 #include "view/sample_kind.h"
 #include "view/tree.h"
@@ -121,7 +123,8 @@ static void init_package_colors(struct flame_colors *c, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct buf *name = &c->categories[i].name;
-		bool is_app = !strcmp(buf_str(name), "app");
+		bool is_app = !strcmp(buf_str(name), "app") ||
+			      !strcmp(buf_str(name), "[application]");
 		size_t hue = is_app ? 0 : hash_bytes(buf_str(name), name->len) % N_HUES;
 
 		while (taken[hue] && !is_app)
@@ -135,10 +138,11 @@ static void init_package_colors(struct flame_colors *c, size_t n)
 }
 
 /*
- * Add the self times of modules to @packages; @of_frame are indexes into these. Two panes show the
- * same samples, so what runs in them is told once, by all frames but the interpreter's own.
+ * Add the self times of modules or gems to @packages; @of_frame are indexes into these. Two panes
+ * show the same samples, so what runs in them is told once, by all frames but the interpreter's
+ * own.
  */
-static int weigh_packages(const struct profile *p, const struct view_filter *f,
+static int weigh_packages(const struct profile *p, const struct view_filter *f, enum flat_by by,
 			  const uint32_t *of_frame, struct package *packages)
 {
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
@@ -148,7 +152,7 @@ static int weigh_packages(const struct profile *p, const struct view_filter *f,
 		return -ENOMEM;
 	if (f && f->stack == STACK_BOTH)
 		view_selection_show(sel, STACK_MIXED);
-	if (flat_build_selected(p, sel, FLAT_BY_MODULE, FLAT_SORT_SELF, &flat))
+	if (flat_build_selected(p, sel, by, FLAT_SORT_SELF, &flat))
 		return -ENOMEM;
 	for (size_t i = 0; i < flat.n_rows; i++) {
 		struct package *package = &packages[of_frame[flat.rows[i].frame]];
@@ -159,32 +163,45 @@ static int weigh_packages(const struct profile *p, const struct view_filter *f,
 	return 0;
 }
 
-static int init_packages(const struct profile *p, const struct view_filter *f,
+/* @names is added to; @of_frame are ids in it. */
+static int name_packages(const struct profile *p, enum flat_by by, struct intern *names,
+			 uint32_t *of_frame)
+{
+	_cleanup_buf_ struct buf name = BUF_INIT;
+	struct gem gem;
+
+	for (size_t i = 0; i < p->n_frames; i++) {
+		buf_reset(&name);
+		gem_of_frame(p, (uint32_t)i, &gem);
+		if (by == FLAT_BY_GEM)
+			gem_label(&gem, &name);
+		else
+			label_package(p, (uint32_t)i, &name);
+		if (buf_failed(&name) ||
+		    intern_add(names, buf_str(&name), name.len, &of_frame[i], NULL))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int init_packages(const struct profile *p, const struct view_filter *f, enum flat_by by,
 			 struct flame_colors *c)
 {
 	_cleanup_intern_ struct intern names = INTERN_INIT;
-	_cleanup_buf_ struct buf name = BUF_INIT;
 	_cleanup_free_ uint32_t *of_frame = calloc(p->n_frames + 1, sizeof(*of_frame));
 	_cleanup_free_ struct package *packages = NULL;
 	_cleanup_free_ uint8_t *category = NULL;
 	size_t n;
 
-	if (!of_frame)
+	if (!of_frame || name_packages(p, by, &names, of_frame))
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_frames; i++) {
-		buf_reset(&name);
-		label_package(p, (uint32_t)i, &name);
-		if (buf_failed(&name) ||
-		    intern_add(&names, buf_str(&name), name.len, &of_frame[i], NULL))
-			return -ENOMEM;
-	}
 	packages = calloc(names.count + 1, sizeof(*packages));
 	category = calloc(names.count + 1, sizeof(*category));
 	if (!packages || !category)
 		return -ENOMEM;
 	for (size_t i = 0; i < names.count; i++)
 		packages[i].id = (uint32_t)i;
-	if (weigh_packages(p, f, of_frame, packages))
+	if (weigh_packages(p, f, by, of_frame, packages))
 		return -ENOMEM;
 	qsort_r(packages, names.count, sizeof(*packages), compare_packages, &names);
 	n = names.count < N_HUES - 1 ? names.count : N_HUES - 1; /* one hue is reserved */
@@ -217,31 +234,51 @@ static void init_hashes(const struct profile *p, struct flame_colors *c)
 	}
 }
 
-void flame_colors_add_tree(struct flame_colors *colors, const struct tree *t)
+static int find_gems(const struct flame_colors *colors, const struct tree *t, uint8_t **ret)
 {
-	colors->trees[colors->n_trees++] = t;
+	_cleanup_free_ uint8_t *of_node = calloc(t->n_nodes, sizeof(*of_node));
+	_cleanup_free_ uint32_t *frames = NULL;
+
+	if (!of_node || flame_gem_frames(t, &frames))
+		return -ENOMEM;
+	for (size_t i = 1; i < t->n_nodes; i++)
+		if (frames[i] != PROFILE_NONE)
+			of_node[i] = colors->of_frame[frames[i]];
+	*ret = take_ptr(of_node);
+	return 0;
 }
 
-/* The tree that @node is of, and its index in that. */
-static const struct tree *tree_of(const struct flame_colors *colors, const struct tree_node *node,
-				  size_t *ret)
+int flame_colors_add_tree(struct flame_colors *colors, const struct tree *t)
 {
-	const struct tree *t = colors->trees[0];
+	int r = 0;
+
+	if (colors->mode == FLAME_COLOR_GEM)
+		r = find_gems(colors, t, &colors->of_node[colors->n_trees]);
+	if (!r)
+		colors->trees[colors->n_trees++] = t;
+	return r;
+}
+
+/* The number of the tree that @node is of. */
+static size_t tree_of(const struct flame_colors *colors, const struct tree_node *node)
+{
+	size_t n = 0;
 
 	for (size_t i = 1; i < colors->n_trees; i++)
 		if (node >= colors->trees[i]->nodes &&
 		    node < colors->trees[i]->nodes + colors->trees[i]->n_nodes)
-			t = colors->trees[i];
-	*ret = (size_t)(node - t->nodes);
-	return t;
+			n = i;
+	return n;
 }
 
-static size_t main_state(const struct flame_colors *colors, const struct tree_node *node)
+static size_t category_of_node(const struct flame_colors *colors, const struct tree_node *node)
 {
-	size_t i;
-	const struct tree *t = tree_of(colors, node, &i);
+	const size_t n = tree_of(colors, node);
+	const struct tree *t = colors->trees[n];
+	const size_t i = (size_t)(node - t->nodes);
 
-	return flame_states_main(t->states[i].total);
+	return colors->mode == FLAME_COLOR_GEM ? colors->of_node[n][i]
+					       : flame_states_main(t->states[i].total);
 }
 
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
@@ -253,8 +290,8 @@ size_t flame_colors_category(const struct flame_colors *colors, const struct tre
 
 		return flame_change_of(&share);
 	}
-	if (colors->mode == FLAME_COLOR_STATE)
-		return main_state(colors, node);
+	if (colors->mode == FLAME_COLOR_STATE || colors->mode == FLAME_COLOR_GEM)
+		return category_of_node(colors, node);
 	category = colors->of_frame[node->frame];
 	if (colors->mode == FLAME_COLOR_KIND && tree_node_is_jit(node) && category < N_RUBY_ORIGINS)
 		category += FIRST_JIT;
@@ -300,7 +337,9 @@ static int init_categories(const struct profile *p, const struct view_filter *f,
 {
 	switch (c->mode) {
 	case FLAME_COLOR_MODULE:
-		return init_packages(p, f, c);
+		return init_packages(p, f, FLAT_BY_MODULE, c);
+	case FLAME_COLOR_GEM:
+		return init_packages(p, f, FLAT_BY_GEM, c);
 	case FLAME_COLOR_STATE:
 		return flame_states_init(p, f, c);
 	case FLAME_COLOR_HASH:
@@ -324,7 +363,8 @@ int flame_colors_init(const struct tree *const *trees, size_t n_trees, const str
 	if (init_categories(p, f, &c))
 		return -ENOMEM;
 	for (size_t i = 0; i < n_trees; i++) {
-		flame_colors_add_tree(&c, trees[i]);
+		if (flame_colors_add_tree(&c, trees[i]))
+			return -ENOMEM;
 		mark_used(trees[i], &c);
 	}
 	for (size_t i = 0; i < c.n_categories; i++)
@@ -378,6 +418,8 @@ void flame_colors_deinit(struct flame_colors *colors)
 	for (size_t i = 0; i < FLAME_MAX_CATEGORIES; i++)
 		buf_deinit(&colors->categories[i].name);
 	free(colors->of_frame);
+	for (size_t i = 0; i < FLAME_MAX_TREES; i++)
+		free(colors->of_node[i]);
 	flame_diff_deinit(&colors->diff);
 	memset(colors, 0, sizeof(*colors));
 }
@@ -389,6 +431,7 @@ const char *flame_colors_about(const struct flame_colors *colors, const struct p
 	case FLAME_COLOR_STATE: /* which its title tells of all of them */
 		return origins[label_origin(p, node->frame)].name;
 	case FLAME_COLOR_DIFF:
+	case FLAME_COLOR_GEM:
 		return buf_str(&colors->categories[flame_colors_category(colors, node)].name);
 	default: /* without what a compiler has to do with it */
 		return buf_str(&colors->categories[colors->of_frame[node->frame]].name);

@@ -48,6 +48,7 @@ struct flame_colors {
 	size_t n_categories;
 	uint8_t *of_frame;			   /* category by frame id; owned */
 	const struct tree *trees[FLAME_MAX_TREES]; /* whose nodes have categories; not owned */
+	uint8_t *of_node[FLAME_MAX_TREES];	   /* these, with FLAME_COLOR_GEM; owned */
 	size_t n_trees;
 	struct flame_diff diff; /* FLAME_COLOR_DIFF */
 	struct hsl light[FLAME_MAX_COLORS];
@@ -61,7 +62,8 @@ void flame_category_add(struct flame_category *category, uint64_t value, uint64_
 /*
  * The categories of the frames of these trees, at least one, which are of the samples of one
  * profile that @f selects (NULL: all). Their self times are those of 'rbpf report --by kind' or,
- * with FLAME_COLOR_MODULE, '--by module', with FLAME_COLOR_STATE '--by state'. @mode is not
+ * with FLAME_COLOR_MODULE, '--by module', with FLAME_COLOR_GEM '--by gem', with FLAME_COLOR_STATE
+ * '--by state'. @mode is not
  * FLAME_COLOR_USUAL. With FLAME_COLOR_STATE the trees tell states, and live as long. Returns 0 or
  * -ENOMEM. @ret: flame_colors_deinit().
  */
@@ -78,14 +80,15 @@ void flame_colors_deinit(struct flame_colors *colors);
 
 /*
  * Let nodes of @t be painted, too, which is of the same samples, but whose frames are not those
- * that the legend is about.
+ * that the legend is about. Returns 0 or -ENOMEM.
  */
-void flame_colors_add_tree(struct flame_colors *colors, const struct tree *t);
+int flame_colors_add_tree(struct flame_colors *colors, const struct tree *t);
 
 /*
  * The category of a node that is a frame: that of its frame, but with FLAME_COLOR_KIND a Ruby
  * method that mostly ran as compiled code is in one of its own. With FLAME_COLOR_STATE that of most
- * of its time.
+ * of its time; with FLAME_COLOR_GEM that of the gem of the innermost frame among it and its callers
+ * that has the time by gem_claim(), of callers above it those with the most time.
  */
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node);
 

@@ -278,6 +278,8 @@ refuse "--width must be between 300 and 20000, got 1" flame --width 1 full.data
 refuse "unknown value 'never' for --color*" flame --color never full.data
 refuse "--color state and --waker exclude each other" flame --color state --waker full.data
 refuse "--color state and --blocker exclude each other" flame --color state --blocker full.data
+refuse "--color gem and --stack native exclude each other" flame --color gem --stack native full.data
+refuse "--color gem and --stack both exclude each other" flame --color gem --stack both full.data
 refuse "--request-slower-than and --color exclude each other" flame --color kind --request-slower-than 1s full.data
 
 # --- Help, --version
@@ -1825,7 +1827,7 @@ if command -v bash > /dev/null; then
 	completes "--no-gc" flame --no
 	completes "function file" report --by = f
 	completes "hash" flame --color h
-	completes "kind module hash state" flame --color ""
+	completes "kind module hash state gem" flame --color ""
 	completes "container" report --by c
 	completes "ruby request" report --by r
 	completes "none process thread container ruby request" flame --split ""

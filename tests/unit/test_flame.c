@@ -279,7 +279,7 @@ Test(flame, every_variant_of_random_profiles)
 		const struct flame_options opts = {
 			.icicle = variant & 1,
 			.inverted = variant & 2,
-			.color = FLAME_COLOR_KIND + variant / 4 % 4,
+			.color = FLAME_COLOR_KIND + variant / 4 % 5,
 			.split = variant / 12,
 			.width = variant % 5 * 300,
 			.min_width = variant % 2 ? -1 : 0.5,
@@ -879,6 +879,44 @@ Test(flame, what_is_usual_for_waits)
 	svg = render(&plain);
 	cr_expect_null(strstr(svg, "<title>network\n"), "of what others waited");
 	free(svg);
+}
+
+static uint32_t push(uint32_t stack, enum frame_kind kind, const char *name, const char *file)
+{
+	return builder_stack(&b, stack, builder_frame(&b, kind, name, file, 1, 1));
+}
+
+/* What is called is of the gem that called it, in either direction; the legend is as --by gem. */
+Test(flame, gems_have_the_colour_of_what_they_call)
+{
+	const char *rack = "/usr/lib/ruby/gems/3.1.0/gems/rack-2.2.4/lib/rack.rb";
+	uint32_t app = push(0, FRAME_RUBY, "App", "/app/a.rb"), gem, core, zlib;
+
+	gem = push(app, FRAME_RUBY, "Rack", rack);
+	core = push(gem, FRAME_RUBY, "Array#each", "<internal:array>");
+	zlib = push(core, FRAME_CFUNC, "Zlib.crc32", rack);
+	builder_add(&b, thread, push(zlib, FRAME_NATIVE, "crc32", ""), 6);
+	builder_add(&b, thread, push(app, FRAME_NATIVE, "malloc", ""), 3);
+	builder_add(&b, thread, push(push(0, FRAME_CFUNC, "main", ""), FRAME_NATIVE, "wait", ""),
+		    1);
+	for (unsigned int inverted = 0; inverted < 2; inverted++) {
+		char *svg = render(&(struct flame_options) {
+			.color = FLAME_COLOR_GEM, .inverted = inverted, .min_width = -1 });
+
+		expect_attribute(svg, "crc32", "data-k", "0"); /* rack 2.2.4: it has the most */
+		expect_attribute(svg, "Zlib.crc32", "data-k", "0");
+		expect_attribute(svg, "Array#each", "data-k", "0");
+		expect_attribute(svg, "Rack", "data-k", "0");
+		expect_attribute(svg, "malloc", "data-k", "1");
+		expect_attribute(svg, "App", "data-k", "1");
+		expect_attribute(svg, "wait", "data-k", "2");
+		cr_expect_not_null(
+			strstr(svg, "data-k=\"0\"><title>rack 2.2.4\nself 60.0 ms (60.0%)"));
+		cr_expect_not_null(strstr(svg, "<title>[application]\nself 30.0 ms (30.0%)"));
+		cr_expect_not_null(strstr(svg, "<title>[no Ruby code]\nself 10.0 ms (10.0%)"));
+		cr_expect_not_null(strstr(svg, "<title>crc32\nrack 2.2.4\n"), "in the title, too");
+		free(svg);
+	}
 }
 
 Test(flame, native_frames_are_of_a_module)
