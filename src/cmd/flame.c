@@ -16,6 +16,7 @@
 #include "profile/profile.h"
 #include "view/tree.h"
 #include "view/filter.h"
+#include "view/thread_series.h"
 
 struct flame_line {
 	const char *input;
@@ -29,6 +30,7 @@ struct flame_line {
 	uint64_t width;
 	unsigned int color; /* of color_choice(), or OPTION_UNSET */
 	unsigned int split; /* enum tree_split */
+	bool merge_threads;
 	struct shape_options shape;
 	struct filter_options filter;
 };
@@ -106,6 +108,14 @@ static const struct option_spec specs[] = {
 		.help = "keep these apart",
 		.initial = "none",
 		.choice = split_choice,
+	},
+	{
+		.name = "merge-threads",
+		.type = OPTION_FLAG,
+		OPT(merge_threads),
+		.help = "with --split thread: one tower for threads of a process whose names "
+			"differ "
+			"in numbers only",
 	},
 	{
 		.name = "color",
@@ -336,6 +346,8 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 
 	if (cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("SVG", "rbpf flame > out.svg", err);
+	if (line->merge_threads && line->split != TREE_SPLIT_THREAD)
+		return err_set(err, -EINVAL, ERR_USAGE, "--merge-threads needs --split thread");
 	r = check_diff(line, err);
 	if (!r && (line->diff || compares_times(line)))
 		r = read_base(ctx, line, rest, base, err);
@@ -359,6 +371,8 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		return r;
 	cmd_limit_output(&rec, &svg);
 	r = shape_picture(&rec, filter, shape_to, line->inverted, base, err);
+	if (!r && line->merge_threads)
+		r = err_code(err, thread_series_find(&rec.profile, filter));
 	if (!r)
 		r = flame_render(&rec.profile, &opts, &svg, err);
 	r = cmd_rendered(r, &rec, &svg, err);

@@ -17,6 +17,7 @@
 #include "ui/term.h"
 #include "view/expr.h"
 #include "view/filter.h"
+#include "view/thread_series.h"
 
 #define DEFAULT_LIMIT  30
 #define DEFAULT_STACKS 5 /* each fills a screen */
@@ -26,7 +27,7 @@ struct report_line {
 	unsigned int by;   /* enum flat_by */
 	unsigned int sort; /* enum flat_sort, or OPTION_UNSET */
 	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
-	bool tree, inverted, gc, states, requests, json, csv, md, info;
+	bool tree, inverted, gc, states, requests, json, csv, md, info, merge_threads;
 	const char *callers, *callees, *sandwich, *match; /* regexes or NULL */
 	struct shape_options shape;
 	struct filter_options filter;
@@ -151,6 +152,13 @@ static const struct option_spec specs[] = {
 		.help = "print how each thread spent its time: on a CPU, or waiting for what (of "
 			"recordings made with --mode states); with --by: of each process, "
 			"container, Ruby or second",
+	},
+	{
+		.name = "merge-threads",
+		.type = OPTION_FLAG,
+		OPT(merge_threads),
+		.help = "with --by thread and --states: show threads of a process whose names "
+			"differ in numbers only as one",
 	},
 	{
 		.name = "requests",
@@ -312,6 +320,10 @@ static int check_line(const struct report_line *line, struct err *err)
 		return exclude_each_other(fixed, "--by", err);
 	if (fixed && line->sort != OPTION_UNSET)
 		return exclude_each_other(fixed, "--sort", err);
+	if (line->merge_threads && line->by != FLAT_BY_THREAD &&
+	    (!line->states || line->by != FLAT_BY_FUNCTION))
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "--merge-threads needs --by thread or --states");
 	if (line->gc && line->filter.no_gc)
 		return exclude_each_other("--gc", "--no-gc", err);
 	if (narrow && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
@@ -538,6 +550,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 						     .to_ns = filter->to_ns } };
 	if (render != report_info)
 		r = cmd_shape_recording(&rec, filter, &patterns->shape, err);
+	if (!r && line->merge_threads)
+		r = err_code(err, thread_series_find(&rec.profile, filter));
 	if (r)
 		return r;
 	return line->json || line->csv ? write_rows(&report, render, err)

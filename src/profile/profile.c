@@ -300,6 +300,7 @@ void profile_deinit(struct profile *p)
 	intern_deinit(&p->strings);
 	free(p->processes);
 	free(p->threads);
+	free(p->series);
 	free(p->modules);
 	free(p->frames);
 	free(p->stacks);

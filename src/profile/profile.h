@@ -342,12 +342,19 @@ struct profile_totals {
 	uint64_t counters[COUNTER_COUNT]; /* by enum profile_counter; 0 also if not recorded */
 };
 
+/* Threads that are shown as one: view/thread_series.h. */
+struct thread_series {
+	uint32_t first; /* thread: the first of them */
+	uint32_t n;	/* how many they are */
+};
+
 struct profile {
 	struct intern strings; /* id 0 is "" */
 	struct profile_process *processes;
 	size_t n_processes, cap_processes;
 	struct profile_thread *threads;
 	size_t n_threads, cap_threads;
+	struct thread_series *series; /* by thread; NULL: each is shown by itself; owned */
 	struct profile_module *modules;
 	size_t n_modules, cap_modules;
 	struct profile_frame *frames;

@@ -12,6 +12,7 @@
 #include "view/label.h"
 #include "view/request.h"
 #include "view/state.h"
+#include "view/thread_series.h"
 #include "view/trace.h"
 
 static const char *const field_names[] = {
@@ -44,6 +45,7 @@ static const char *const field_names[] = {
 	[FIELD_FROM] = "from_ns",
 	[FIELD_CLOCK] = "clock_ns",
 	[FIELD_PROCESSES] = "processes",
+	[FIELD_THREADS] = "threads",
 	[FIELD_SAMPLES] = "samples",
 	[FIELD_TOTAL_SAMPLES] = "total_samples",
 	[FIELD_SELF] = "self",
@@ -87,7 +89,7 @@ static const enum report_field *fields_of_all(enum flat_by by)
 				   FIELD_NUMBERS, FIELD_APPROXIMATE, FIELD_TOTAL_ERROR },
 		[FLAT_BY_FILE] = { FIELD_FILE, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_THREAD] = { FIELD_PID, FIELD_TID, FIELD_THREAD, FIELD_NUMBERS,
-				     FIELD_TOTAL_ERROR },
+				     FIELD_TOTAL_ERROR, FIELD_THREADS },
 		[FLAT_BY_PROCESS] = { FIELD_PID, FIELD_PROCESS, FIELD_NUMBERS, FIELD_NS_PID,
 				      FIELD_CONTAINER, FIELD_CGROUP, FIELD_RUBY, FIELD_TOTAL_ERROR,
 				      FIELD_SERVICE, FIELD_ATTRIBUTES },
@@ -241,6 +243,7 @@ static struct field_value not_recorded_value(enum report_field field)
 	case FIELD_PID:
 	case FIELD_TID:
 	case FIELD_NS_PID:
+	case FIELD_THREADS:
 		return number(0);
 	case FIELD_THREAD:
 		return text(LABEL_NOT_RECORDED);
@@ -285,10 +288,14 @@ static struct field_value thread_value(const struct profile *p, uint32_t id,
 	const struct profile_thread *thread = &p->threads[id];
 
 	switch (field) {
-	case FIELD_TID:
-		return number(thread->tid);
+	case FIELD_TID: /* several have none in common */
+		return number(thread_series_count(p, id) > 1 ? 0 : thread->tid);
 	case FIELD_THREAD:
-		return text(profile_str(p, thread->name));
+		buf_reset(scratch);
+		thread_series_name(p, id, scratch);
+		return text(buf_str(scratch));
+	case FIELD_THREADS:
+		return number(thread_series_count(p, id));
 	default:
 		return process_value(p, thread->process, field, scratch);
 	}

@@ -50,6 +50,7 @@ enum report_field {
 	FIELD_FROM,
 	FIELD_CLOCK,
 	FIELD_PROCESSES,
+	FIELD_THREADS, /* of a row of threads: how many, more than 1 with --merge-threads */
 	/* The numbers. */
 	FIELD_SAMPLES,
 	FIELD_TOTAL_SAMPLES,

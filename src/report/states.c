@@ -17,6 +17,7 @@
 #include "ui/table.h"
 #include "view/filter.h"
 #include "view/owner.h"
+#include "view/thread_series.h"
 #include "view/thread_states.h"
 
 /* Beside those of the states: ELAPSED, SUM, gvl-held and THREAD; FROM, CLOCK, TIME and gvl-held. */
@@ -44,7 +45,7 @@ static int build(const struct report *r, struct thread_states_table *ret, struct
 	int failed = by_time(r) ? second_states_build(p, r->filter, ret)
 				: thread_states_build(p, r->filter, ret);
 
-	if (!failed && !by_time(r) && kind != OWNER_THREAD)
+	if (!failed && !by_time(r) && (kind != OWNER_THREAD || p->series))
 		failed = thread_states_by_owner(p, kind, ret);
 	if (failed)
 		return err_code(err, failed);
@@ -183,7 +184,8 @@ static void add_check(const struct report *r, const struct thread_states_table *
 		buf_addf(out,
 			 "  warning: these differ by more than %d %% for %zu of %zu %s: "
 			 "samples were lost, or a hypervisor took CPU time\n",
-			 THREAD_STATES_PART, differ, t->n, words[owners_of(r)]);
+			 THREAD_STATES_PART, differ, t->n,
+			 r->rec->profile.series ? "rows" : words[owners_of(r)]);
 }
 
 /* The columns of the table; returns how many they are. */
@@ -258,12 +260,15 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 
-static void thread_json(const struct profile *p, const struct profile_thread *thread,
-			struct json *j)
+static void thread_json(const struct profile *p, uint32_t id, struct json *j)
 {
+	const struct profile_thread *thread = &p->threads[id];
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	thread_series_name(p, id, &name);
 	json_u64(j, "pid", p->processes[thread->process].pid);
-	json_u64(j, "tid", thread->tid);
-	json_str(j, "name", profile_str(p, thread->name));
+	json_u64(j, "tid", thread_series_count(p, id) > 1 ? 0 : thread->tid);
+	json_str(j, "name", buf_str(&name));
 }
 
 /* Named as in the other reports (fields.c). */
@@ -282,7 +287,7 @@ static void owner_json(const struct profile *p, enum owner_kind kind, const stru
 		json_str(j, "ruby", profile_str(p, t->id));
 		break;
 	default:
-		thread_json(p, &p->threads[t->id], j);
+		thread_json(p, t->id, j);
 	}
 	json_u64(j, "threads", t->n_threads);
 	json_u64(j, "elapsed_ns", t->elapsed_ns);

@@ -15,6 +15,7 @@
 #include "view/label.h"
 #include "view/request.h"
 #include "view/stack_forest.h"
+#include "view/thread_series.h"
 
 size_t owner_limit(const struct profile *p, enum owner_kind kind)
 {
@@ -48,7 +49,7 @@ uint32_t owner_of_thread(const struct profile *p, enum owner_kind kind, uint32_t
 	case OWNER_RUBY:
 		return p->processes[process].ruby_version;
 	default:
-		return thread;
+		return p->series ? p->series[thread].first : thread;
 	}
 }
 
@@ -78,6 +79,11 @@ void owner_label(const struct profile *p, enum owner_kind kind, uint32_t id, str
 	case OWNER_THREAD:
 		if (id == p->n_threads) {
 			buf_addstr(out, LABEL_NOT_RECORDED);
+			return;
+		}
+		if (thread_series_count(p, id) > 1) {
+			thread_series_name(p, id, out);
+			buf_addf(out, " (%" PRIu32 ")", thread_series_count(p, id));
 			return;
 		}
 		label_thread(p, id, out);

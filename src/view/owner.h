@@ -7,6 +7,8 @@
  * container or a version of Ruby the string that names it, which is one as strings are interned.
  * String 0, "", is the owner of what is in no container (that is known), or is no Ruby.
  *
+ * Threads may be shown as one (thread_series.h): then the first of them owns the samples of all.
+ *
  * Who ended a wait and is not recorded (profile_stack_not_recorded()) is no process or thread of
  * the profile, and of no request that is known: it has the id behind all others. It counts as in no
  * container and as no Ruby.
@@ -39,8 +41,8 @@ uint32_t owner_of_aggregate(const struct profile *p, enum owner_kind kind,
 			    const struct profile_aggregate *a);
 
 /*
- * Append what it is called: "ruby (pid 42)" (see label_pid()), "worker (tid 43)", "3f2a9c1b0d4e",
- * "ruby 3.1.2". Never empty.
+ * Append what it is called: "ruby (pid 42)" (see label_pid()), "worker (tid 43)", "worker * (3)",
+ * "3f2a9c1b0d4e", "ruby 3.1.2". Never empty.
  */
 void owner_label(const struct profile *p, enum owner_kind kind, uint32_t id, struct buf *out);
 

@@ -2,8 +2,10 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|containers|merged|gems|templates|events|idle|waits|empty|interrupted
- *		FILE
+ *	mkrecording KIND FILE
+ *
+ * KIND: full, few, gc, containers, merged, gems, templates, events, idle, waits, pool,
+ * empty, interrupted
  */
 #include <stdio.h>
 #include <string.h>
@@ -273,7 +275,7 @@ int main(int argc, char **argv)
 	struct recorder *rec;
 	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc, containers, gems, templates, idle, waits;
+	bool gc, pool, containers, gems, templates, idle, waits;
 
 	if (argc != 3)
 		return 2;
@@ -283,6 +285,7 @@ int main(int argc, char **argv)
 	if (idle || waits || strcmp(kind, "events") == 0)
 		add_events(&meta, idle || waits);
 	gc = strcmp(kind, "gc") == 0;
+	pool = strcmp(kind, "pool") == 0;
 	opts.path = argv[2];
 	MUST(recorder_open(&opts, &meta, &rec, &err));
 
@@ -298,8 +301,10 @@ int main(int argc, char **argv)
 				  .exit_status = -1,
 			  },
 			  &process));
-	MUST(sink_thread(recorder_sink(rec), process, 4242, str(rec, "ruby"), &threads[0]));
-	MUST(sink_thread(recorder_sink(rec), process, 4243, str(rec, "worker, 1"), &threads[1]));
+	MUST(sink_thread(recorder_sink(rec), process, 4242, str(rec, pool ? "pool 1" : "ruby"),
+			 &threads[0]));
+	MUST(sink_thread(recorder_sink(rec), process, 4243, str(rec, pool ? "pool 2" : "worker, 1"),
+			 &threads[1]));
 	containers = strcmp(kind, "containers") == 0;
 	threads[2] = containers ? add_sidekiq(rec, process) : threads[0];
 

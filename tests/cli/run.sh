@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc gems containers merged templates events idle waits empty interrupted; do
+for kind in full few gc gems containers merged templates events idle waits pool empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -211,6 +211,10 @@ refuse "--request-paths and --no-requests exclude each other" record --no-reques
 refuse "--request-rules and --no-requests exclude each other" record --no-requests --request-rules x -p 1
 refuse "--waker needs --mode states" record --waker -p 1
 refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
+refuse "--merge-threads needs --by thread or --states" report --merge-threads full.data
+refuse "--merge-threads needs --by thread or --states" report --merge-threads --by process full.data
+refuse "--merge-threads needs --by thread or --states" report --merge-threads --states --by process full.data
+refuse "--merge-threads needs --split thread" flame --merge-threads --split process full.data
 refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
 for by in container ruby gem time; do
 	refuse "--tree needs --by function or line, not --by $by" report --tree --by $by full.data
@@ -999,6 +1003,13 @@ first_row() {
 first_row "block in Cart#total" report full.data
 first_row "<main>" report --sort total full.data
 first_row "worker, 1 (tid 4243)" report --by thread --tid 4243 containers.data
+first_row "pool \* (2)" report --by thread --merge-threads pool.data
+first_row "pool 2 (tid 4243)" report --by thread --merge-threads --tid 4243 pool.data
+if begin "threads are merged in a flame graph"; then
+	run flame --split thread --merge-threads pool.data
+	expect 0 ""
+	if grep -q '<title>pool \* (2)$' "$out" && ! grep -q '<title>pool [12]' "$out"; then ok; else not_ok "no tower for both"; fi
+fi
 prints ".* 0.0%  .*  <main> .*" report -n 0 full.data
 prints "ruby;<main>;Cart#total 30" export -f folded full.data
 prints "ruby;worker, 1;<main>;Cart#total;Integer#times;block in Cart#total 30" export -f folded --threads full.data

@@ -119,7 +119,7 @@ Test(wakers, for_programs)
 		enum flat_by by;
 		const char *row;
 	} rows[] = {
-		{ FLAT_BY_THREAD, "0,0,[not a recorded thread],2,2,120,120,0,0\r\n" },
+		{ FLAT_BY_THREAD, "0,0,[not a recorded thread],2,2,120,120,0,0,0\r\n" },
 		{ FLAT_BY_PROCESS, "0,[not a recorded process],2,2,120,120,0,0,,,,0,,\r\n" },
 		{ FLAT_BY_REQUEST, "[not a recorded thread],,2,2,120,120,0,0\r\n" },
 		{ FLAT_BY_KIND, "not-recorded,2,2,120,120,0,0\r\n" },
