@@ -33,6 +33,16 @@ static _Thread_local struct walk_host host;
 
 #include "../../bpf/request_read.bpf.h"
 
+/* Walk the EC at @ec, and finish its frames. */
+static enum rbpf_status walk_whole(struct walk *w, uint64_t ec)
+{
+	enum rbpf_status status = walk_ec(w, 0, ec);
+
+	walk_complete(0);
+	/* Frames whose environment or method entry was not read any more are not what they seem. */
+	return status == RBPF_OK && host.mem->budget->used_up ? RBPF_FAULT_STACK : status;
+}
+
 /* The frames of @w. */
 static int take_stack(const struct walk *w, enum rbpf_status status, struct ruby_stack *ret)
 {
@@ -51,6 +61,8 @@ int ruby_walk_request(const struct memory *mem, const struct rbpf_layout *layout
 		      struct ruby_stack *ret, struct rbpf_ring_request *request, bool *found)
 {
 	_cleanup_free_ struct walk *w = calloc(1, sizeof(*w));
+	struct memory_budget budget = { .left = RUBY_WALK_BYTES };
+	struct memory within = *mem;
 	enum rbpf_status status;
 
 	if (!w)
@@ -60,9 +72,10 @@ int ruby_walk_request(const struct memory *mem, const struct rbpf_layout *layout
 	w->seed = 1;
 	w->request_wanted = rules != NULL;
 	memset(&w->request_filter, 0xff, sizeof(w->request_filter)); /* ask for each iseq */
-	host = (struct walk_host) { .mem = mem, .walk = w, .rules = rules };
-	status = walk_ec(w, 0, ec);
-	walk_complete(0);
+	if (!within.budget)
+		within.budget = &budget;
+	host = (struct walk_host) { .mem = &within, .walk = w, .rules = rules };
+	status = walk_whole(w, ec);
 	if (rules)
 		*found = status == RBPF_OK && w->request_found;
 	if (rules && *found) {

@@ -16,6 +16,13 @@
 
 struct memory;
 
+/*
+ * At most so much is read for one stack (struct memory_budget), or 14,000 reads, since a process
+ * decides how many it takes. The deepest stack of compiled code takes 8,000 (ZJIT), and one of 4096
+ * frames that are all of other methods would take 16,000.
+ */
+#define RUBY_WALK_BYTES (32u << 20)
+
 struct ruby_stack {
 	struct rbpf_frame *frames; /* innermost first, with the mark of those left out; owned */
 	uint32_t n_frames;
@@ -25,7 +32,8 @@ struct ruby_stack {
 
 /*
  * Walk the stack of the EC at @ec, at most @max_frames frames of it. Returns 0 with @ret->status
- * telling what was found, or -ENOMEM. @ret: ruby_stack_deinit().
+ * telling what was found, or -ENOMEM. RBPF_FAULT_STACK also if more than RUBY_WALK_BYTES, or than
+ * the budget of @mem if it has one, would have to be read. @ret: ruby_stack_deinit().
  */
 int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
 	      uint32_t max_frames, struct ruby_stack *ret);

@@ -2302,6 +2302,48 @@ Test(walk, in_user_space)
 	teardown(&f);
 }
 
+/* Push a frame each of as many different iseqs as are sent, which have one body. */
+static void push_iseqs(struct fixture *f)
+{
+	const uint64_t one = image_iseq(f->img, &(struct image_iseq) { .label = "m" });
+	const size_t size = RUBY_ISEQ_WORDS * 8;
+	const uint64_t all = image_region(f->img, RBPF_MAX_FRAMES * size);
+
+	for (uint64_t i = 0; i < RBPF_MAX_FRAMES; i++) {
+		memcpy(image_at(f->img, all + i * size, size), image_at(f->img, one, size), size);
+		image_push_method(&f->t, all + i * size, PC(i), 0);
+	}
+}
+
+/* A stack that takes many reads is read up to a limit, which no process can move. */
+Test(walk, in_user_space_within_a_budget)
+{
+	struct fixture f = setup("3.3", 1 << 17, RBPF_MAX_FRAMES);
+	struct memory_budget budget = { .left = 100 * MEMORY_CALL_COST };
+	struct memory mem = f.img->vm.mem;
+	struct ruby_stack stack;
+
+	push_iseqs(&f);
+	f.img->n_reads = f.img->n_spans = 0;
+	cr_assert_eq(ruby_walk(&mem, &f.img->vm.walk, f.t.ec, RBPF_MAX_FRAMES, &stack), 0);
+	cr_expect_eq(stack.status, RBPF_FAULT_STACK, "and that is told");
+	cr_expect_leq(f.img->n_reads * MEMORY_CALL_COST + f.img->n_spans * MEMORY_SPAN_COST,
+		      RUBY_WALK_BYTES, "%zu reads", f.img->n_reads);
+	ruby_stack_deinit(&stack);
+
+	cr_assert_eq(ruby_walk(&mem, &f.img->vm.walk, f.t.ec, 100, &stack), 0);
+	cr_expect_eq(stack.status, RBPF_OK, "a usual one is not");
+	ruby_stack_deinit(&stack);
+
+	mem.budget = &budget;
+	f.img->n_reads = 0;
+	cr_assert_eq(ruby_walk(&mem, &f.img->vm.walk, f.t.ec, 100, &stack), 0);
+	cr_expect_eq(stack.status, RBPF_FAULT_STACK);
+	cr_expect_leq(f.img->n_reads, 100, "the budget of who asks holds");
+	ruby_stack_deinit(&stack);
+	teardown(&f);
+}
+
 /* ---- anything ---- */
 
 static uint64_t next_random(uint64_t *state)
