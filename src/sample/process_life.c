@@ -172,9 +172,10 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 
 /* ---- fork, exec, exit ---- */
 
-/* What a child that has ended already was. */
-static void info_of_parent(struct process *info, const struct process *parent)
+/* What child @pid was that has ended already, or cannot be read now: read_info_again(). */
+static void info_of_parent(struct process *info, pid_t pid, const struct process *parent)
 {
+	info->pid = pid;
 	info->exe = strdup(parent->exe ? parent->exe : "");
 	info->cmdline = strdup(parent->cmdline ? parent->cmdline : "");
 	info->context.cgroup = strdup(parent->context.cgroup ? parent->context.cgroup : "");
@@ -225,7 +226,7 @@ int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 	p->exe = parent->exe;
 	p->parent = parent->id;
 	if (process_open(p->pid, &p->info, NULL))
-		info_of_parent(&p->info, &parent->info);
+		info_of_parent(&p->info, p->pid, &parent->info);
 	users_get(&c->users, p->info.context.uid)->processes++;
 	r = find_ruby_inherit(c, p, parent);
 	if (!r)
@@ -277,6 +278,7 @@ static int add_ended(struct collector *c, const struct rbpf_ring_life *rec,
 	if (r)
 		return r;
 	snprintf(name, sizeof(name), "[%.15s]", rec->comm);
+	(*ret)->info.pid = (*ret)->pid;
 	(*ret)->info.cmdline = strdup(name);
 	return 0;
 }
@@ -460,6 +462,21 @@ static void sweep_threads(struct collector *c, struct tracked_process *p, uint64
 }
 
 /*
+ * Read what process @p is if that could not be read yet. That it could not be does not say that it
+ * has ended: no process of a user may be read for a while (remote.h), or none at all.
+ */
+static int read_info_again(struct collector *c, struct tracked_process *p)
+{
+	struct process info = PROCESS_INIT;
+
+	if (p->ended_ns || p->info.start_ticks || process_open(p->pid, &info, NULL))
+		return 0;
+	process_close(&p->info);
+	p->info = info;
+	return p->id == PROFILE_NONE ? 0 : collector_note_full(c, life_record(c, p), 0);
+}
+
+/*
  * Whether it has ended, though that was not told: seen twice, for what is told may be on its way.
  */
 static bool is_missing(struct tracked_process *p)
@@ -483,6 +500,8 @@ int life_sweep(struct collector *c, uint64_t now)
 			r = end_process(c, p, now, -1);
 		} else if (p->ended_ns && now > p->ended_ns + ENDED_GRACE) {
 			r = forget_process(c, p);
+		} else {
+			r = read_info_again(c, p);
 		}
 	}
 	return r;

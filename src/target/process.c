@@ -228,8 +228,17 @@ bool process_alive(const struct process *p)
 bool process_ended(const struct process *p)
 {
 	struct pollfd pfd = { .fd = p->pidfd, .events = POLLIN };
+	struct stat_line stat;
+	int r;
 
-	return p->pidfd < 0 ? !process_alive(p) : poll(&pfd, 1, 0) == 1;
+	if (p->pidfd >= 0)
+		return poll(&pfd, 1, 0) == 1;
+	r = read_stat(p->pid, 0, &stat);
+	/* One that cannot be read, as of a user who keeps us waiting, may well live. */
+	if (r)
+		return r == -ESRCH;
+	return stat.state == 'Z' || stat.state == 'X' ||
+	       (p->start_ticks && stat.start_ticks != p->start_ticks);
 }
 
 static int compare_pids(const void *a, const void *b)

@@ -23,7 +23,7 @@ struct err;
 struct process {
 	pid_t pid;
 	pid_t ppid;
-	uint64_t start_ticks; /* /proc/PID/stat field 22 */
+	uint64_t start_ticks; /* /proc/PID/stat field 22; 0: it was not read */
 	int pidfd;	      /* -1 where there are too many open files (fds.h); owned */
 	char *exe;	      /* as the target sees it, "" if unreadable; owned */
 	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes, the first
@@ -84,7 +84,10 @@ uint64_t process_main_top(pid_t pid);
 /* Whether it is still the same process, and not a zombie. */
 bool process_alive(const struct process *p);
 
-/* Whether it has ended, as its pidfd tells without reading /proc: a zombie has. */
+/*
+ * Whether it has ended, as its pidfd tells without reading /proc: a zombie has. Without a pidfd one
+ * that cannot be read has not.
+ */
 bool process_ended(const struct process *p);
 
 /* The tids of @pid, ascending. *@ret is malloc'ed, owned by the caller. -ESRCH if it is gone. */

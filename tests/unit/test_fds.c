@@ -7,6 +7,7 @@
 
 #include "base/fds.h"
 #include "target/process.h"
+#include "target/remote.h"
 
 static struct rlimit limit(void)
 {
@@ -76,6 +77,13 @@ Test(fds, process_without_a_pidfd)
 	cr_assert_eq(process_open(pid, &p, NULL), 0);
 	cr_expect_eq(p.pidfd, -1);
 	cr_expect_not(process_ended(&p));
+	remote_note_wait(pid, 1, 0, true);
+	cr_expect_not(process_ended(&p), "one that may not be read has not ended");
+	remote_reset();
+	p.start_ticks++;
+	cr_expect(process_ended(&p), "this is another one");
+	p.start_ticks = 0;
+	cr_expect_not(process_ended(&p), "when it began was not read");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	cr_expect(process_ended(&p));

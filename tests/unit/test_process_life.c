@@ -10,6 +10,7 @@
 #include "sample/collector_state.h"
 #include "support/collecting_target.h"
 #include "target/process.h"
+#include "target/remote.h"
 
 /* The engine follows these @n processes and no others. */
 static void expect_followed(const pid_t *pids, size_t n)
@@ -175,6 +176,36 @@ Test(process_life, child_that_is_gone, .init = setup, .fini = teardown)
 	cr_expect_eq(p->exit_status, SIGKILL);
 	collecting_finish(&f);
 	cr_expect_eq(collecting_profile(&f)->n_samples, 1, "its sample counts");
+}
+
+/* A child that lives, but cannot be read for a while. It is followed, and known later. */
+Test(process_life, child_that_cannot_be_read_at_first, .init = setup, .fini = teardown)
+{
+	pid_t child;
+
+	collecting_start(&f, &target);
+	child = target_fork(&target);
+	remote_note_wait(child, 1, 0, true);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	collecting_poll(&f);
+	for (int i = 0; i < 3; i++)
+		collecting_keep_house(&f);
+	cr_expect_not(collecting_process(&f, child)->exited, "nobody saw it end");
+	cr_expect_eq(collecting_process(&f, child)->start_ticks, 0);
+	EXPECT_FOLLOWED(target.pid, child);
+	expect_live(2);
+
+	remote_reset();
+	collecting_keep_house(&f);
+	cr_expect_eq(collecting_process(&f, child)->start_ticks, start_ticks_of(child));
+	cr_expect_eq(collecting_process(&f, child)->parent, collecting_find(&f, target.pid));
+
+	kill(child, SIGKILL);
+	collecting_keep_house(&f);
+	collecting_keep_house(&f);
+	cr_expect(collecting_process(&f, child)->exited, "that it ends is noticed, too");
+	expect_live(1);
+	collecting_finish(&f);
 }
 
 /* Of so many that its user may have no more of them. */

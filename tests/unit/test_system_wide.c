@@ -13,6 +13,7 @@
 #include "sample/collector_state.h"
 #include "support/collecting.h"
 #include "target/cpus.h"
+#include "target/remote.h"
 #include "target/selection.h"
 
 static struct collecting f;
@@ -275,6 +276,31 @@ Test(system_wide, full_table, .init = start, .fini = teardown)
 	cr_expect(followed(target.pid), "there is room again");
 	cr_expect_eq(f.totals.samples, 1);
 	cr_expect_eq(f.totals.lost, 2);
+}
+
+/* It could not be examined: that does not say that it has ended. It is examined later. */
+Test(system_wide, cannot_be_read_at_first, .init = start, .fini = teardown)
+{
+	const struct profile_process *p;
+
+	remote_note_wait(target.pid, 1, 0, true);
+	executed(target.pid, RBPF_LIFE_PRESET, 0);
+	collecting_tick(&f, target.pid, target.pid);
+	drain();
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(life_sweep(f.c, clock_ns(CLOCK_MONOTONIC)), 0);
+	cr_expect(followed(target.pid));
+	p = collecting_process(&f, target.pid);
+	cr_expect_str_eq(collecting_str(&f, p->cmdline), "[script]");
+	cr_expect_not(p->exited);
+
+	remote_reset();
+	cr_assert_eq(life_sweep(f.c, clock_ns(CLOCK_MONOTONIC)), 0);
+	cr_expect_eq(p->uid, getuid());
+	cr_expect_str_not_empty(collecting_str(&f, p->exe));
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.samples, 1);
+	cr_expect_eq(f.totals.counters[COUNTER_ENDED_UNSEEN], 0);
 }
 
 /* ---- what lives for a moment ---- */
