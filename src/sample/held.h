@@ -32,9 +32,13 @@ int held_add(struct held *h, const void *rec, size_t size, bool with_ruby);
  */
 const struct held_record *held_first(const struct held *h);
 
-/* Forget the oldest record; with the last one the memory is given back. */
+/*
+ * Forget the oldest record. Its memory is used again when half of all is such, and given back with
+ * the last record.
+ */
 void held_pop(struct held *h);
 
+/* What is held still takes so much. */
 size_t held_bytes(const struct held *h);
 void held_deinit(struct held *h);
 

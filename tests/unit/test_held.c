@@ -57,6 +57,25 @@ Test(held, what_is_held_takes_that_much)
 	cr_expect_eq(held_bytes(&h), 16);
 	add(&h, 9);
 	cr_expect_eq(held_bytes(&h), 16 + 24);
+	held_pop(&h);
+	cr_expect_eq(held_bytes(&h), 24, "what was taken is not held any more");
 	held_deinit(&h);
 	cr_expect_null(held_first(&h));
+}
+
+/* Something is always held, as while a program loads one library after the other. */
+Test(held, what_passes_through_takes_no_memory)
+{
+	struct held h = { 0 };
+
+	for (size_t i = 0; i < 10; i++)
+		add(&h, 290 + i);
+	for (size_t i = 10; i < 2000; i++) {
+		add(&h, 290 + i % 10);
+		expect_first(&h, 290 + i % 10);
+	}
+	cr_expect_leq(h.cap, 2048, "%zu words", h.cap);
+	for (size_t i = 0; i < 10; i++)
+		expect_first(&h, 290 + i);
+	cr_expect_eq(held_bytes(&h), 0);
 }
