@@ -14,9 +14,9 @@
 #include "target/memory.h"
 #include "target/memory_files.h"
 #include "target/proxy.h"
+#include "target/users.h"
 
 #define STATUS_PART   1024u /* of /proc/PID/status: the user comes before the groups */
-#define SUBORDINATES  65536u
 #define USERS_CACHED  64u
 #define CACHED_FOR_NS 1000000000ull
 
@@ -71,9 +71,8 @@ static void read_fact(pid_t pid, const char *name, char *text, size_t size)
 }
 
 /*
- * The user who answers for @pid. In a user namespace of their own users can take any of their
- * subordinate ids, of which there are SUBORDINATES as a rule: those count as one, and what root
- * is mapped to stands for all. -1: unknown.
+ * The user who answers for @pid, as users_account() has it: in a user namespace, of what its root
+ * is mapped to. -1: unknown.
  */
 static uid_t find_user(pid_t pid)
 {
@@ -90,7 +89,7 @@ static uid_t find_user(pid_t pid)
 		if (!line || sscanf(line, " Uid: %u", &uid) != 1)
 			return (uid_t)-1;
 	}
-	return uid < SUBORDINATES ? uid : uid - uid % SUBORDINATES;
+	return users_account(uid);
 }
 
 static uid_t user_of(pid_t pid)

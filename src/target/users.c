@@ -7,6 +7,13 @@
 #include "base/array.h"
 #include "base/sorted.h"
 
+#define SUBORDINATES 65536u
+
+uid_t users_account(uid_t uid)
+{
+	return uid < SUBORDINATES || uid == (uid_t)-1 ? uid : uid - uid % SUBORDINATES;
+}
+
 void users_deinit(struct users *users)
 {
 	free(users->v);
@@ -15,14 +22,15 @@ void users_deinit(struct users *users)
 
 struct user *users_get(struct users *users, uid_t uid)
 {
-	const size_t i = sorted_below(users->v, users->n, uid, uid);
+	const uid_t account = users_account(uid);
+	const size_t i = sorted_below(users->v, users->n, uid, account);
 
-	if (i < users->n && users->v[i].uid == uid)
+	if (i < users->n && users->v[i].uid == account)
 		return &users->v[i];
 	if (users->n >= USERS_MAX || array_reserve(users->v, users->cap, users->n + 1))
 		return &users->others;
 	memmove(&users->v[i + 1], &users->v[i], (users->n++ - i) * sizeof(*users->v));
-	users->v[i] = (struct user) { .uid = uid };
+	users->v[i] = (struct user) { .uid = account };
 	return &users->v[i];
 }
 

@@ -22,7 +22,7 @@
 #define USERS_CPU_BURST_NS 500000000ull
 
 struct user {
-	uid_t uid;
+	uid_t uid;		 /* users_account() */
 	size_t processes;	 /* that are followed */
 	size_t presets;		 /* layouts that are kept for the next process */
 	uint64_t spent_until_ns; /* CLOCK_MONOTONIC: until when its share is used up; 0: nothing was
@@ -36,9 +36,17 @@ struct users {
 	struct user others; /* of USERS_MAX, or of no memory */
 };
 
+/*
+ * The id under which @uid is counted. In a user namespace of their own users can take any of their
+ * subordinate ids, of which there are 65,536 as a rule: ids that large count as one for each so
+ * many of them. A range that begins between two multiples is two accounts then. -1, which is
+ * unknown, is one of its own.
+ */
+uid_t users_account(uid_t uid);
+
 void users_deinit(struct users *users);
 
-/* User @uid, -1 if unknown; valid until the next call. */
+/* The user who answers for @uid, -1 if that is unknown; valid until the next call. */
 struct user *users_get(struct users *users, uid_t uid);
 
 /* Whether a user who has @has of something may have one more, while @left are free. */

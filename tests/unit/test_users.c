@@ -30,6 +30,26 @@ Test(users, each_is_one)
 	users_deinit(&users);
 }
 
+/* With the ids that a user namespace gives it no user is more than one or two. */
+Test(users, subordinate_ids_are_of_one_user)
+{
+	struct users users = { 0 };
+	uid_t uid;
+
+	for (uid = 100000; uid < 165536; uid++)
+		users_get(&users, uid)->processes++;
+	assert_sane_users(&users);
+	cr_expect_eq(users.n, 2);
+	cr_expect_eq(users_get(&users, 131072)->processes, 165536 - 131072);
+	cr_expect_eq(users_get(&users, 65536)->processes, 131072 - 100000);
+	cr_expect_eq(users_get(&users, 65535)->processes, 0);
+	cr_expect_eq(users_get(&users, 65534)->processes, 0, "smaller ids are users");
+	cr_expect_eq(users_get(&users, (uid_t)-1)->processes, 0);
+	cr_expect_eq(users_get(&users, (uid_t)-2)->processes, 0);
+	cr_expect_eq(users.n, 6, "who is unknown is none of these");
+	users_deinit(&users);
+}
+
 Test(users, too_many_are_taken_for_one)
 {
 	struct users users = { 0 };
