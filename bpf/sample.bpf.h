@@ -169,6 +169,21 @@ static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 	return !capture_stack(w, walk_id, process_key(w->record.h.tgid)) && w->n_new;
 }
 
+#define LARGE_STACK 256u /* frames */
+
+/*
+ * A process can have another stack at each tick, and each as deep as it likes: a hundred of them
+ * would fill the ring, and others lose their samples and what tells that processes begin and end.
+ * So what is large is sent only while less than half of the ring is used. To be called after
+ * checkpoint_begin().
+ */
+static __always_inline bool stack_has_room(const struct walk *w)
+{
+	return w->n_frames - w->checkpoints.n_outer <= LARGE_STACK ||
+	       bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <
+		       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2;
+}
+
 /*
  * Send w->frames, which are none any more then, unless this fingerprint was sent. It counts as sent
  * only when it is in the ring, so a lost definition is sent again with the next sample of that
@@ -184,6 +199,11 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 		return 0;
 	}
 	checkpoint_begin(w, walk_id, checkpoint_seed(w, gc));
+	if (!stack_has_room(w)) {
+		request_keep_frame(w);
+		count(RBPF_CNT_LOST_STACK);
+		return -1;
+	}
 	walk_complete(walk_id);
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_STACK;

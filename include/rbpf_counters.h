@@ -28,7 +28,8 @@
 	X(LOST_SAMPLE, "lost_samples", NEVER, "sample", "samples",                                 \
 	  "found the ring buffer full and are missing: --ring makes it larger")                    \
 	X(LOST_STACK, "lost_stacks", ALWAYS, "Ruby stack", "Ruby stacks",                          \
-	  "found the ring buffer full: samples of them have [stack lost]; --ring makes it larger") \
+	  "found the ring buffer full, or half full if they were deep: samples of them have "      \
+	  "[stack lost]; --ring makes it larger")                                                  \
 	X(LOST_REQUEST, "lost_requests", ALWAYS, "request", "requests",                            \
 	  "found the ring buffer full: samples of them are of an unknown request; --ring makes "   \
 	  "it larger")                                                                             \

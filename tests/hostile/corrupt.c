@@ -186,6 +186,29 @@ static void change_many_frames(void)
 	ec[EC_CFP] = (uint64_t)stack;
 }
 
+/* The outermost frame is at another place of its method each time. */
+static void *advance(void *arg)
+{
+	uint64_t *frame = arg, pc = frame[CFP_PC];
+	unsigned int i;
+
+	for (i = 0;; i++) {
+		frame[CFP_PC] = pc + i % 4096 * 8;
+		usleep(500);
+	}
+	return arg;
+}
+
+/* Many frames, of which each sample sees others: no part of them was sent before. */
+static void change_outermost(void)
+{
+	pthread_t t;
+
+	change_many_frames();
+	/* Behind it comes a place that is no frame. */
+	pthread_create(&t, NULL, advance, (uint64_t *)ec[EC_STACK] + ec[EC_SIZE] - 2 * CFP_WORDS);
+}
+
 static void change_environments(void)
 {
 	int i;
@@ -304,6 +327,8 @@ void corrupt(const char *how, int after_ms)
 		change_stack();
 	else if (!strcmp(how, "frames"))
 		change_many_frames();
+	else if (!strcmp(how, "outermost frame"))
+		change_outermost();
 	else if (!strcmp(how, "environments"))
 		change_environments();
 	else if (!strcmp(how, "far environments"))

@@ -7,8 +7,8 @@ require_relative 'elf'
 require_relative 'support'
 
 class HostileMemoryTest < HostileTest
-  HOW = ['large', 'own parent', 'parents', 'labels', 'labels of 1 MB', 'paths', 'stack', 'frames', 'environments', 'far environments',
-         'scribble', 'instructions'].freeze
+  HOW = ['large', 'own parent', 'parents', 'labels', 'labels of 1 MB', 'paths', 'stack', 'frames', 'outermost frame',
+         'environments', 'far environments', 'scribble', 'instructions'].freeze
 
   def corrupted(how, after_ms = 0)
     missing 'corrupt.c is for Ruby 3.1' unless IO.popen(%w[ruby -e] + ['print RUBY_VERSION'], &:read).start_with?('3.1.')
@@ -24,6 +24,21 @@ class HostileMemoryTest < HostileTest
       besiege(duration: 3)
       run_rbpf('dump', '-p', before.pid, '--native', statuses: [0, 3], limit: MARGIN + LIMIT)
     end
+  end
+
+  # However deep the stacks of one process are, and ever different: while rbpf does not drain the ring they
+  # leave room in it for all samples.
+  def test_deep_stacks_leave_room_in_the_ring
+    changed = Live.now + 4
+    corrupted('outermost frame', 4000)
+    besiege('--all-ruby', '--ring', '1M', duration: 7) do |rbpf|
+      sleep [changed + 0.5 - Live.now, 0].max
+      rbpf.signal(:STOP)
+      sleep 2
+      rbpf.signal(:CONT)
+    end
+    assert_operator @made.totals['counters']['lost_stacks'], :>, 20, 'stacks that found no room'
+    assert_equal [0, 0], @made.totals['counters'].values_at('lost_samples', 'lost_lives')
   end
 
   # The same under ASan, all at once.

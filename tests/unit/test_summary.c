@@ -124,8 +124,8 @@ Test(summary, counters_that_matter)
 	cr_assert(lines);
 	cr_expect_str_eq(
 		strchr(lines, '\n') + 1,
-		"  1 Ruby stack found the ring buffer full: samples of them have [stack "
-		"lost]; --ring makes it larger\n"
+		"  1 Ruby stack found the ring buffer full, or half full if they were deep: "
+		"samples of them have [stack lost]; --ring makes it larger\n"
 		"  1,234 processes not followed, for rbpf already follows too many, in all "
 		"or of their user, or its memory is at --memlimit: what they did is "
 		"missing; --comm, --user, --cgroup or -p follow fewer\n",
