@@ -12,11 +12,6 @@
 
 #define GVL_QUEUE_STEPS 64 /* nodes of the queue that are followed to its head */
 
-/* struct list_node, ccan/list/list.h; the head of a list is one, too */
-struct gvl_node {
-	__u64 next, prev;
-};
-
 /*
  * Whether the thread that was walked stands in the queue of those that wait for the GVL. A node
  * that was removed keeps its pointers, but its neighbours do not point to it. A thread comes in at
@@ -25,7 +20,7 @@ struct gvl_node {
 __noinline int gvl_is_waited_for(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	struct gvl_node at, next;
+	struct ruby_list_node at, next;
 	__u64 head, node, addr;
 	int i;
 

@@ -17,8 +17,6 @@
 
 #include "gvl.bpf.h"
 
-#define CF_SELF		  24			/* rb_control_frame_t.self; vm_core.h */
-#define MONITOR_MUTEX	  16			/* struct rb_monitor, ext/monitor/monitor.c */
 #define NAME_MUTEX	  0x000000786574756dull /* "mutex", rb_data_type_t.wrap_struct_name … */
 #define NAME_MUTEX_MASK	  0x0000ffffffffffffull /* … and the NUL behind it */
 #define NAME_MONITOR	  0x00726f74696e6f6dull /* "monitor" */
@@ -60,7 +58,7 @@ static __noinline __u64 lock_of(__u32 walk_id, __u64 object)
 	if (!w || lock_data(walk_id, object, &of))
 		return 0;
 	if (of.name == NAME_MONITOR &&
-	    (walk_read(&object, sizeof(object), of.data + MONITOR_MUTEX) ||
+	    (walk_read(&object, sizeof(object), of.data + RUBY_MONITOR_MUTEX) ||
 	     lock_data(walk_id, object, &of)))
 		return 0;
 	return (of.name & NAME_MUTEX_MASK) == NAME_MUTEX ? of.data : 0;
@@ -77,7 +75,7 @@ static __noinline __u64 lock_of_self(__u32 walk_id)
 	__u64 cfp, self;
 
 	if (!w || walk_read(&cfp, sizeof(cfp), w->th_ec + RUBY_EC_CFP * 8) ||
-	    walk_read(&self, sizeof(self), cfp + CF_SELF))
+	    walk_read(&self, sizeof(self), cfp + offsetof(struct ruby_control_frame, self)))
 		return 0;
 	seen = &w->lock_seen[(self >> 3 ^ self >> 9) & (LOCK_SEEN - 1)];
 	if (seen->addr != (self ^ w->seed)) {
@@ -96,7 +94,7 @@ static __noinline int lock_queue_has_it(__u32 walk_id, __u64 head)
 	__u64 node, at = head;
 	struct {
 		__u64 waiter[LOCK_WAITER_WORDS];
-		struct gvl_node node;
+		struct ruby_list_node node;
 	} n;
 	int i;
 

@@ -378,8 +378,15 @@ struct ruby_control_frame {
 };
 
 /* Its size: with one of __bp__ and jit_return, or with both. */
-#define RUBY_CF_SIZE_MIN      56
-#define RUBY_CF_SIZE_MAX      64
+#define RUBY_CF_SIZE_MIN 56
+#define RUBY_CF_SIZE_MAX 64
+
+/* struct list_node, ccan/list/list.h; the head of a list is one, too */
+struct ruby_list_node {
+	__u64 next, prev;
+};
+
+#define RUBY_MONITOR_MUTEX    16 /* struct rb_monitor, ext/monitor/monitor.c: count, owner, mutex */
 
 /* ep[0]: "MMMM MMMM MMMM MMMM ____ _FFF FFFE EEEX", of which the highest bit is set in no M. */
 #define VM_FRAME_MAGIC_MASK   0x7fff0001ul

@@ -14,11 +14,6 @@
 #define STATUS_BITS 16	      /* the status of a thread and its flags have fewer */
 #define TURN_MAX_US 100000000 /* a turn can be made longer, but not so long */
 
-/* struct list_node, ccan/list/list.h; the head of a list is one, too */
-struct list_node {
-	uint64_t next, prev;
-};
-
 static int find_queue(const struct ruby_vm *vm, uint64_t th, uint64_t *ret)
 {
 	const struct ruby_layout *l = &vm->layout;
@@ -42,7 +37,7 @@ static int find_queue(const struct ruby_vm *vm, uint64_t th, uint64_t *ret)
  */
 static int is_listed(const struct ruby_vm *vm, uint64_t node, uint64_t head)
 {
-	struct list_node at = { 0 }, next;
+	struct ruby_list_node at = { 0 }, next;
 	uint64_t addr = node;
 	int i;
 
@@ -83,7 +78,7 @@ int ruby_gvl_waits(const struct ruby_vm *vm, uint64_t ec)
  */
 static bool is_head(const struct ruby_vm *vm, uint64_t head)
 {
-	struct list_node at, next;
+	struct ruby_list_node at, next;
 	int i;
 
 	for (i = 0; i < HEAD_TRIES; i++) {
@@ -103,7 +98,7 @@ static bool is_head(const struct ruby_vm *vm, uint64_t head)
  */
 static bool can_have_node(const struct ruby_vm *vm, uint64_t th)
 {
-	struct list_node at;
+	struct ruby_list_node at;
 
 	return !memory_read(&vm->mem, th + vm->layout.th_ready, &at, sizeof(at)) &&
 	       ((!at.next && !at.prev) || (ruby_is_object(at.next) && ruby_is_object(at.prev)));

@@ -2,14 +2,10 @@
 #include "ruby/mutex.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 #include "ruby/object.h"
 #include "ruby/vm.h"
-
-#define CF_SELF_WORD  3 /* rb_control_frame_t.self; vm_core.h */
-
-/* struct rb_monitor, ext/monitor/monitor.c: count, owner, mutex */
-#define MONITOR_MUTEX 16
 
 int ruby_innermost_self(const struct ruby_vm *vm, uint64_t ec, uint64_t *ret)
 {
@@ -17,7 +13,7 @@ int ruby_innermost_self(const struct ruby_vm *vm, uint64_t ec, uint64_t *ret)
 
 	if (memory_read_u64(&vm->mem, ec + RUBY_EC_CFP * 8, &cfp) || !ruby_is_object(cfp))
 		return -EFAULT;
-	return memory_read_u64(&vm->mem, cfp + CF_SELF_WORD * 8, ret);
+	return memory_read_u64(&vm->mem, cfp + offsetof(struct ruby_control_frame, self), ret);
 }
 
 int ruby_monitor_mutex(const struct ruby_vm *vm, uint64_t monitor, uint64_t *ret)
@@ -27,7 +23,7 @@ int ruby_monitor_mutex(const struct ruby_vm *vm, uint64_t monitor, uint64_t *ret
 
 	r = ruby_data_of(vm, monitor, &data);
 	if (!r)
-		r = memory_read_u64(&vm->mem, data + MONITOR_MUTEX, &mutex);
+		r = memory_read_u64(&vm->mem, data + RUBY_MONITOR_MUTEX, &mutex);
 	if (!r)
 		r = ruby_data_of(vm, mutex, &unused);
 	if (!r)
