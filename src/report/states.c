@@ -137,10 +137,13 @@ static void add_legend(const uint8_t *shown, size_t n, struct buf *out)
 	buf_addstr(out, "  gvl-held   of its waits, those in which the thread held the GVL\n");
 }
 
-/* Whether threads want the GVL for long, or come back from something else and cannot go on. */
+/*
+ * Whether threads want the GVL for long, or come back from something else and cannot go on. Older
+ * recordings do not tell.
+ */
 static void add_turns(const struct thread_states *all, struct buf *out)
 {
-	if (all->ns[STATE_GVL])
+	if (all->turn_ns)
 		buf_addf(out,
 			 "  %s of gvl: threads whose turn was over; the rest: threads that come "
 			 "back from what they waited for, or begin\n",
