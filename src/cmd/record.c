@@ -3,8 +3,8 @@
  * Recording: find the Rubies, open the file, let the engine and the collector work until something
  * says stop, and sum up.
  *
- * The file is created only when all targets have been found and proven, so that a wrong pid costs
- * nobody an older recording.
+ * An older recording of the same name is kept as FILE.old only when there are samples to write: a
+ * wrong pid or a command that ends at once costs nobody a recording.
  */
 #include "cmd/record.h"
 
@@ -25,6 +25,7 @@
 #include "cmd/output.h"
 #include "cmd/open_recording.h"
 #include "cmd/sampling.h"
+#include "profile/output.h"
 #include "profile/recorder.h"
 #include "sample/collector.h"
 #include "sample/source_keeper.h"
@@ -44,6 +45,7 @@ struct run {
 	uint64_t end_ns;
 	struct profile_totals totals;
 	struct err early; /* why it ended before it was to; code 0: it did not */
+	bool dropped;	  /* it has no samples, and an older recording stays in its place */
 	struct priority priority;
 };
 
@@ -199,7 +201,7 @@ static int nothing_recorded(const struct run *run, const struct collector_status
 	if (st->live || run->opts->all_ruby)
 		return 0;
 	if (run->opts->command && !st->rubies)
-		return 0; /* told by check_outcome() */
+		return 0; /* told by check_recorded() */
 	if (run->opts->pids.n == 1)
 		err_set(err, -ESRCH, ERR_TARGET, "pid %d exited before the first sample",
 			(int)run->opts->pids.pids[0]);
@@ -223,8 +225,10 @@ static void say_why_ended(const struct run *run, const struct collector_status *
 			 samples.s);
 		cmd_hint(run->ctx, &run->early);
 	} else if (!run->totals.samples) {
-		cmd_warn(run->ctx, "no samples: the processes used %s CPU time in %s",
-			 run->totals.cpu_kernel_ns ? used.s : "no", took.s);
+		cmd_warn(run->ctx, "no samples: the processes used %s CPU time in %s%s%s",
+			 run->totals.cpu_kernel_ns ? used.s : "no", took.s,
+			 run->dropped ? "; kept the recording that was in " : "",
+			 run->dropped ? run->opts->output : "");
 	} else if (!st->live && run->opts->pids.n == 1) {
 		cmd_warn(run->ctx, "pid %d exited after %s; saved %s", (int)run->opts->pids.pids[0],
 			 took.s, samples.s);
@@ -234,7 +238,7 @@ static void say_why_ended(const struct run *run, const struct collector_status *
 }
 
 /* Whether what was recorded is what was asked for. */
-static int check_outcome(const struct run *run, struct err *err)
+static int check_recorded(const struct run *run, struct err *err)
 {
 	struct collector_status st;
 	int r = 0;
@@ -242,16 +246,46 @@ static int check_outcome(const struct run *run, struct err *err)
 	collector_status(run->s.collector, &st);
 	if (!run->totals.samples)
 		r = nothing_recorded(run, &st, err);
-	if (!r)
-		r = sampling_check_ruby(&run->s, err);
-	if (r)
-		return r;
+	return r ? r : sampling_check_ruby(&run->s, err);
+}
+
+/*
+ * Close the recording. One that has no samples is dropped if nothing was to be had, or if an older
+ * one is in its place, which says more.
+ */
+static int close_recording(struct run *run, struct err *err)
+{
+	const int checked = check_recorded(run, err);
+	bool complete = run->totals.samples;
+	int r;
+
+	if (!complete && !checked) {
+		run->dropped = output_is_recording(run->opts->output);
+		complete = !run->dropped;
+	}
+	r = recorder_close(run->recorder, complete ? &run->totals : NULL, checked ? NULL : err);
+	run->recorder = NULL;
+	return checked ? checked : r;
+}
+
+static void say_outcome(const struct run *run)
+{
+	struct collector_status st;
+
+	collector_status(run->s.collector, &st);
 	cmd_warn_of_unread(run->ctx, &run->s.worker);
 	if (stop_signals() >= 2)
 		cmd_warn(run->ctx, "interrupted twice: samples that were not written yet are lost");
 	else
 		say_why_ended(run, &st);
-	return 0;
+}
+
+static int export(const struct run *run, struct err *err)
+{
+	if (run->dropped) /* FILE is another recording */
+		return err_set(err, -ENODATA, ERR_EMPTY, "there are no samples to export");
+	return cmd_export_file(run->ctx, run->opts->output, run->opts->exporter,
+			       run->opts->export_path, err);
 }
 
 /* @exported: whether the recording was exported, too. */
@@ -266,9 +300,13 @@ static void say_summary(const struct run *run, uint64_t bytes, bool exported)
 	struct collector_status st;
 
 	collector_status(run->s.collector, &st);
-	buf_addf(&text, "recorded %s of %s to %s (%s)\n", num_duration(recording.duration_ns).s,
-		 num_of(st.processes, "process", "processes").s,
-		 strcmp(run->opts->output, "-") ? run->opts->output : "stdout", num_bytes(bytes).s);
+	buf_addf(&text, "recorded %s of %s", num_duration(recording.duration_ns).s,
+		 num_of(st.processes, "process", "processes").s);
+	if (!run->dropped)
+		buf_addf(&text, " to %s (%s)",
+			 strcmp(run->opts->output, "-") ? run->opts->output : "stdout",
+			 num_bytes(bytes).s);
+	buf_addch(&text, '\n');
 	summary_totals(&run->totals, &recording, &text);
 	if (exported)
 		buf_addf(&text, "wrote %s\n", run->opts->export_path);
@@ -308,15 +346,12 @@ static int record(struct run *run, struct err *err)
 		source_keeper_finish(&run->sources, run->recorder, &run->s.worker);
 	recorder_flush(run->recorder, true);
 	bytes = recorder_bytes(run->recorder);
-	r = recorder_close(run->recorder, &run->totals, err);
-	run->recorder = NULL;
-	if (!r)
-		r = check_outcome(run, err);
+	r = close_recording(run, err);
 	if (r)
 		return r;
+	say_outcome(run);
 	if (run->opts->exporter)
-		r = cmd_export_file(run->ctx, run->opts->output, run->opts->exporter,
-				    run->opts->export_path, err);
+		r = export(run, err);
 	say_summary(run, bytes, run->opts->exporter && !r);
 	return r;
 }

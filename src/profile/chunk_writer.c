@@ -30,13 +30,17 @@ static int fail(struct chunk_writer *w, int code, const char *what)
 }
 
 /* The same from the thread that writes. */
-static int fail_written(struct chunk_writer *w, int code)
+static int fail_written(struct chunk_writer *w, const struct err *err)
 {
 	pthread_mutex_lock(&w->written.lock);
-	err_set(&w->written.err, code, ERR_RUNTIME, "cannot write %s: %s", w->name,
-		strerror(-code));
+	w->written.err = *err;
 	pthread_mutex_unlock(&w->written.lock);
-	return code;
+	return err->code;
+}
+
+static int cannot_write(const struct chunk_writer *w, int code, struct err *err)
+{
+	return err_set(err, code, ERR_RUNTIME, "cannot write %s: %s", w->name, strerror(-code));
 }
 
 int chunk_writer_oom(struct chunk_writer *w)
@@ -92,7 +96,7 @@ static int sync_written(struct chunk_writer *w, bool more)
 		return 0;
 	w->synced_ns = now;
 	/* Pipes and some devices cannot be synced, and need not be. */
-	return fdatasync(w->fd) && errno != EINVAL && errno != EROFS ? -errno : 0;
+	return fdatasync(w->out.fd) && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
 /* Write @len bytes, those of the @n of @iov. In the thread that writes, if there is one. */
@@ -100,18 +104,26 @@ static int write_out(struct chunk_writer *w, struct iovec *iov, int n, size_t le
 {
 	struct chunk_written *written = &w->written;
 	uint64_t left, free, done = 0;
+	struct err err = { 0 };
+	bool has_samples;
 	int r;
 
-	r = writev_full(w->fd, iov, n, &done);
+	r = writev_full(w->out.fd, iov, n, &done);
 	pthread_mutex_lock(&written->lock);
 	written->bytes += done;
 	left = written->left -= len;
+	has_samples = written->sampled && written->bytes >= written->sampled;
 	pthread_mutex_unlock(&written->lock);
+	/* Before it is synced, so that its name survives a power loss, too. */
+	if (!r && has_samples && output_take_name(&w->out, &err))
+		return fail_written(w, &err);
 	if (!r)
 		r = sync_written(w, left);
-	if (r)
-		return fail_written(w, r);
-	free = file_limit_free(&w->limit, w->fd);
+	if (r) {
+		cannot_write(w, r, &err);
+		return fail_written(w, &err);
+	}
+	free = file_limit_free(&w->limit, w->out.fd);
 	if (free != UINT64_MAX)
 		free = free > left ? free - left : 0;
 	pthread_mutex_lock(&written->lock);
@@ -150,7 +162,7 @@ int chunk_writer_write_behind(struct chunk_writer *w)
 }
 
 /* Have the bytes of the @n of @iov written. */
-static int put(struct chunk_writer *w, struct iovec *iov, int n)
+static int put(struct chunk_writer *w, struct iovec *iov, int n, bool has_samples)
 {
 	size_t len = 0;
 	int r;
@@ -160,6 +172,8 @@ static int put(struct chunk_writer *w, struct iovec *iov, int n)
 	w->bytes += len;
 	pthread_mutex_lock(&w->written.lock);
 	w->written.left += len;
+	if (has_samples && !w->written.sampled)
+		w->written.sampled = w->bytes;
 	pthread_mutex_unlock(&w->written.lock);
 	if (w->behind)
 		r = write_behind_addv(w->behind, iov, n);
@@ -193,7 +207,8 @@ static int compress_chunk(struct chunk_writer *w, const struct buf *raw, uint32_
 	return 0;
 }
 
-int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const struct buf *raw)
+int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const struct buf *raw,
+		       bool has_samples)
 {
 	static const uint8_t zeros[RBPF_CHUNK_ALIGN];
 	uint8_t header[sizeof(struct rbpf_chunk_header)];
@@ -219,7 +234,7 @@ int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const 
 	iov[0] = (struct iovec) { header, sizeof(header) };
 	iov[1] = (struct iovec) { (void *)payload, len };
 	iov[2] = (struct iovec) { (void *)zeros, chunk_padding(len) };
-	r = put(w, iov, ARRAY_SIZE(iov));
+	r = put(w, iov, ARRAY_SIZE(iov), has_samples);
 	if (!r && !w->full.code)
 		(void)file_limit_size(&w->limit, w->bytes, &w->full);
 	return r;
@@ -232,7 +247,7 @@ static int write_header(struct chunk_writer *w, uint16_t major, uint64_t start_r
 	struct iovec iov = { header, sizeof(header) };
 
 	file_header_pack(major, start_realtime_ns, start_monotonic_ns, header);
-	return put(w, &iov, 1);
+	return put(w, &iov, 1, false);
 }
 
 static int open_output(struct chunk_writer *w, const struct chunk_output *out)
@@ -240,12 +255,12 @@ static int open_output(struct chunk_writer *w, const struct chunk_output *out)
 	int r;
 
 	if (!out->path) {
-		w->fd = fcntl(out->memory, F_DUPFD_CLOEXEC, 0);
-		return w->fd < 0 ? fail(w, -errno, "write") : 0;
+		w->out.fd = fcntl(out->memory, F_DUPFD_CLOEXEC, 0);
+		return w->out.fd < 0 ? fail(w, -errno, "write") : 0;
 	}
-	r = output_open(out->path, out->force, &w->fd, &w->err);
+	r = output_open(out->path, out->force, &w->out, &w->err);
 	if (!r)
-		file_limit_init(&w->limit, w->fd, out->max_bytes);
+		file_limit_init(&w->limit, w->out.fd, out->max_bytes);
 	return r;
 }
 
@@ -254,7 +269,7 @@ int chunk_writer_init(struct chunk_writer *w, const struct chunk_output *out, ui
 {
 	int r;
 
-	*w = (struct chunk_writer) { .fd = -1,
+	*w = (struct chunk_writer) { .out = OUTPUT_INIT,
 				     .sync = out->sync,
 				     .written.lock = PTHREAD_MUTEX_INITIALIZER,
 				     .written.free = UINT64_MAX };
@@ -270,13 +285,12 @@ int chunk_writer_init(struct chunk_writer *w, const struct chunk_output *out, ui
 void chunk_writer_deinit(struct chunk_writer *w)
 {
 	write_behind_end(w->behind);
-	if (w->fd >= 0)
-		close(w->fd);
+	output_close(&w->out);
 	if (w->zlib_ready)
 		deflateEnd(&w->zlib);
 	free(w->name);
 	free(w->stored);
-	*w = (struct chunk_writer) { .fd = -1 };
+	*w = (struct chunk_writer) { .out = OUTPUT_INIT };
 }
 
 bool chunk_writer_has_room(struct chunk_writer *w, uint64_t bytes)
@@ -289,13 +303,18 @@ bool chunk_writer_has_room(struct chunk_writer *w, uint64_t bytes)
 	return file_limit_has_room(&w->limit, free, bytes);
 }
 
-int chunk_writer_close(struct chunk_writer *w)
+int chunk_writer_close(struct chunk_writer *w, bool complete)
 {
+	int r;
+
 	write_behind_end(w->behind);
 	w->behind = NULL;
 	chunk_writer_poll(w);
+	if (complete && !w->err.code)
+		output_take_name(&w->out, &w->err);
 	/* A network file system may report a full disk only now. */
-	if (close(take_fd(&w->fd)) && errno != EINTR && !w->err.code)
-		return fail(w, -errno, "write");
+	r = output_close(&w->out);
+	if (r && r != -EINTR && !w->err.code)
+		return fail(w, r, "write");
 	return w->err.code;
 }

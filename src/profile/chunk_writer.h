@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "profile/file_limit.h"
+#include "profile/output.h"
 #include "rbpf_file.h"
 
 struct buf;
@@ -28,13 +29,14 @@ struct chunk_written {
 	pthread_mutex_t lock; /* for what is below */
 	uint64_t left;	      /* bytes that are to be written */
 	uint64_t bytes;	      /* that were */
+	uint64_t sampled;     /* when so many are, samples are among them; 0: none were given */
 	uint64_t free;	      /* as of file_limit_free(), when a chunk was written last */
 	struct err err;	      /* a failure, and … */
 	struct err full;      /* … that there is little space left; code 0: none */
 };
 
 struct chunk_writer {
-	int fd;	    /* owned; -1 when not open */
+	struct output_file out;
 	char *name; /* for messages; owned */
 	bool sync;
 	uint64_t bytes;	 /* written, or to be written; after a failure, those that were */
@@ -61,14 +63,17 @@ struct chunk_output {
 };
 
 /*
- * Open @out, and write the header of a file of format version @major.
+ * Open @out, and write the header of a file of format version @major. A regular file gets its name
+ * when the first samples have been written.
  * Whatever the result, @w must then be released with chunk_writer_deinit().
  * Returns 0 or -errno; @w->err tells.
  */
 int chunk_writer_init(struct chunk_writer *w, const struct chunk_output *out, uint16_t major,
 		      uint64_t start_realtime_ns, uint64_t start_monotonic_ns);
 
-/* Close, if chunk_writer_close() has not, and release all. */
+/*
+ * Close, if chunk_writer_close() has not, and release all. A file without its name is removed.
+ */
 void chunk_writer_deinit(struct chunk_writer *w);
 
 /*
@@ -83,7 +88,8 @@ int chunk_writer_write_behind(struct chunk_writer *w);
 int chunk_writer_poll(struct chunk_writer *w);
 
 /* Write @raw, of at most RBPF_FILE_MAX_CHUNK bytes, as one chunk. Returns 0 or -errno. */
-int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const struct buf *raw);
+int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const struct buf *raw,
+		       bool has_samples);
 
 /*
  * Whether the file system has room for @bytes that can be left out, as of the last chunk that was
@@ -92,10 +98,10 @@ int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const 
 bool chunk_writer_has_room(struct chunk_writer *w, uint64_t bytes);
 
 /*
- * Wait until all is written and close the file, for the errors that only this reports. Returns
- * w->err.code.
+ * Wait until all is written and close the file, for the errors that only this reports. @complete:
+ * it gets its name also without samples. Returns w->err.code.
  */
-int chunk_writer_close(struct chunk_writer *w);
+int chunk_writer_close(struct chunk_writer *w, bool complete);
 
 /* Make -ENOMEM the failure that is kept, and return it. */
 int chunk_writer_oom(struct chunk_writer *w);

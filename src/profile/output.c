@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
+ * A new file begins under a hidden name beside its own, .NAME.new, and gets its name when its owner
+ * says so. The hidden name is always the same, so that of two rbpfs which begin to write one file
+ * the second learns that, and so that what a killed one left is replaced by the next.
+ *
  * Root often records, often in a directory that belongs to someone else, and under a name that is
  * easy to guess. So a regular file is never opened for writing through a name that was there
  * before: the name is freed by rename() or unlink(), which change a directory only, and taken with
@@ -18,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -119,35 +124,58 @@ static int refuse_locked(const char *path, int fd, struct err *err)
 	return -EBUSY;
 }
 
-/* Keep the recording at @at as PATH.old, whose own predecessor goes. */
-static int keep_old(const char *path, const struct dir_entry *at, bool force, struct err *err)
+/* Where the recording at @at is kept: PATH.old. @old borrows the directory of @at. */
+static int old_entry(const char *path, const struct dir_entry *at, struct dir_entry *old,
+		     struct buf *old_path, struct err *err)
+{
+	buf_addf(old_path, "%s.old", path);
+	if (buf_failed(old_path))
+		return err_oom(err);
+	if (strlen(at->name) + strlen(".old") > NAME_MAX)
+		return cannot_write(buf_str(old_path), -ENAMETOOLONG, err);
+	*old = *at;
+	strcat(old->name, ".old");
+	return 0;
+}
+
+/* Refuse to keep the recording at @at as PATH.old if that would cost what is of value there. */
+static int check_old(const char *path, const struct dir_entry *at, bool force, struct err *err)
 {
 	_cleanup_buf_ struct buf old_path = BUF_INIT;
 	_cleanup_close_ int fd = -1;
-	struct dir_entry old = *at; /* its directory is not owned */
+	struct dir_entry old;
 	enum found found;
 	struct stat st;
 	int r;
 
-	buf_addf(&old_path, "%s.old", path);
-	if (buf_failed(&old_path))
-		return err_oom(err);
-	if (strlen(at->name) + strlen(".old") > NAME_MAX)
-		return cannot_write(buf_str(&old_path), -ENAMETOOLONG, err);
-	strcat(old.name, ".old");
-	r = classify(&old, &found, &fd, &st);
-	if (!r && found == FOUND_OTHER && !force)
-		return refuse(buf_str(&old_path), err);
-	if (!r && (found == FOUND_FOREIGN || found == FOUND_PLANTED) && !force)
-		return refuse_foreign(buf_str(&old_path), &st, err);
-	if (!r && found == FOUND_RECORDING && refuse_locked(buf_str(&old_path), fd, err))
-		return -EBUSY;
-	if (!r && renameat(at->dir, at->name, at->dir, old.name))
-		r = -errno;
+	r = old_entry(path, at, &old, &old_path, err);
 	if (r)
-		return err_set(err, r, ERR_RUNTIME, "cannot rename %s to %s: %s", path,
-			       buf_str(&old_path), strerror(-r));
-	return 0;
+		return r;
+	r = classify(&old, &found, &fd, &st);
+	if (r)
+		return cannot_write(buf_str(&old_path), r, err);
+	if (found == FOUND_OTHER && !force)
+		return refuse(buf_str(&old_path), err);
+	if ((found == FOUND_FOREIGN || found == FOUND_PLANTED) && !force)
+		return refuse_foreign(buf_str(&old_path), &st, err);
+	if (found == FOUND_DIRECTORY)
+		return cannot_write(buf_str(&old_path), -EISDIR, err);
+	return found == FOUND_RECORDING ? refuse_locked(buf_str(&old_path), fd, err) : 0;
+}
+
+/* Keep the recording at @at as PATH.old, whose own predecessor goes. */
+static int keep_old(const char *path, const struct dir_entry *at, struct err *err)
+{
+	_cleanup_buf_ struct buf old_path = BUF_INIT;
+	struct dir_entry old;
+	int r;
+
+	r = old_entry(path, at, &old, &old_path, err);
+	if (r || !renameat(at->dir, at->name, at->dir, old.name))
+		return r;
+	r = -errno;
+	return err_set(err, r, ERR_RUNTIME, "cannot rename %s to %s: %s", path, buf_str(&old_path),
+		       strerror(-r));
 }
 
 static int replace(const char *path, const struct dir_entry *at, struct err *err)
@@ -160,26 +188,24 @@ static int replace(const char *path, const struct dir_entry *at, struct err *err
 	return err_set(err, r, ERR_RUNTIME, "cannot replace %s: %s", path, strerror(-r));
 }
 
-/* @fd and @st: of what was @found under the name. */
-static int make_way(const char *path, const struct dir_entry *at, enum found found, int fd,
-		    const struct stat *st, bool force, struct err *err)
+/* Refuse to replace what was @found at @at, and is @fd and @st. */
+static int check_found(const char *path, const struct dir_entry *at, enum found found, int fd,
+		       const struct stat *st, bool force, struct err *err)
 {
 	if ((found == FOUND_EMPTY || found == FOUND_RECORDING) && refuse_locked(path, fd, err))
 		return -EBUSY;
 	switch (found) {
 	case FOUND_NOTHING:
 	case FOUND_SPECIAL:
-		break;
 	case FOUND_EMPTY:
-		/* It is not worth a PATH.old that may hold something. */
-		return replace(path, at, err);
+		break;
 	case FOUND_RECORDING:
-		return keep_old(path, at, force, err);
+		return check_old(path, at, force, err);
 	case FOUND_OTHER:
-		return force ? replace(path, at, err) : refuse(path, err);
+		return force ? 0 : refuse(path, err);
 	case FOUND_PLANTED:
 	case FOUND_FOREIGN:
-		return force ? replace(path, at, err) : refuse_foreign(path, st, err);
+		return force ? 0 : refuse_foreign(path, st, err);
 	case FOUND_DIRECTORY:
 		return cannot_write(path, -EISDIR, err);
 	case FOUND_LINK:
@@ -190,52 +216,167 @@ static int make_way(const char *path, const struct dir_entry *at, enum found fou
 	return 0;
 }
 
-/* Open what @path names as output_open() says. Returns the descriptor, or -errno as @err tells. */
-static int open_path(const char *path, bool force, struct err *err)
+/* Look at what @path names, and refuse to replace it. *@fd is what was found, or -1. */
+static int examine(const char *path, const struct dir_entry *at, bool force, enum found *ret,
+		   int *fd, struct err *err)
 {
-	struct dir_entry at _cleanup_dir_entry_ = DIR_ENTRY_INIT;
-	_cleanup_close_ int found_fd = -1;
+	struct stat st;
+	int r = classify(at, ret, fd, &st);
+
+	return r ? cannot_write(path, r, err) : check_found(path, at, *ret, *fd, &st, force, err);
+}
+
+/* Free the name @at of what was @found there, and may be replaced. */
+static int make_way(const char *path, const struct dir_entry *at, enum found found, struct err *err)
+{
+	switch (found) {
+	case FOUND_NOTHING:
+	case FOUND_SPECIAL: /* taking the name fails */
+		return 0;
+	case FOUND_RECORDING:
+		return keep_old(path, at, err);
+	default:
+		/* An empty file is not worth a PATH.old that may hold something. */
+		return replace(path, at, err);
+	}
+}
+
+/* Free the hidden name @new of a recording that was killed before its first sample. */
+static int clear_new(const char *path, const struct dir_entry *new, bool force, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
 	enum found found;
 	struct stat st;
-	int fd, r;
+	int r;
 
-	r = dir_entry_init(AT_FDCWD, path, &at);
-	if (!r)
-		r = classify(&at, &found, &found_fd, &st);
+	r = classify(new, &found, &fd, &st);
 	if (r)
 		return cannot_write(path, r, err);
-	r = make_way(path, &at, found, found_fd, &st, force, err);
+	if (found == FOUND_NOTHING)
+		return 0;
+	if (found != FOUND_EMPTY && found != FOUND_RECORDING && !force) {
+		err_set(err, -EEXIST, ERR_RUNTIME,
+			"cannot write %s: %s beside it is not an rbpf recording", path, new->name);
+		err_hint(err, "--force overwrites it");
+		return -EEXIST;
+	}
+	return refuse_locked(path, fd, err) ?: replace(path, new, err);
+}
+
+/* Create the regular file that is to get the name @o->at. */
+static int create_new(struct output_file *o, struct err *err)
+{
+	struct dir_entry new = o->at; /* its directory is not owned */
+	int r;
+
+	r = snprintf(new.name, sizeof(new.name), ".%s.new", o->at.name);
+	if ((size_t)r >= sizeof(new.name))
+		return cannot_write(o->path, -ENAMETOOLONG, err);
+	r = clear_new(o->path, &new, o->force, err);
 	if (r)
 		return r;
-	if (found == FOUND_SPECIAL) {
-		fd = fd_reopen(found_fd, O_WRONLY);
-		return fd < 0 ? cannot_write(path, fd, err) : fd;
-	}
-	fd = openat(at.dir, at.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return cannot_write(path, -errno, err);
+	o->fd = openat(new.dir, new.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		       0600);
+	if (o->fd < 0)
+		return cannot_write(o->path, -errno, err);
+	strcpy(o->hidden, new.name);
 	/*
 	 * Neither is fatal: without its lock it can lose its name, and without its owner it only
 	 * needs sudo to be read.
 	 */
-	(void)flock(fd, LOCK_EX | LOCK_NB);
-	(void)io_give_to_invoker(fd);
-	return fd;
+	(void)flock(o->fd, LOCK_EX | LOCK_NB);
+	(void)io_give_to_invoker(o->fd);
+	return 0;
 }
 
-int output_open(const char *path, bool force, int *ret_fd, struct err *err)
+static int open_path(struct output_file *o, struct err *err)
 {
-	int fd;
+	_cleanup_close_ int found_fd = -1;
+	enum found found;
+	int r;
 
+	r = dir_entry_init(AT_FDCWD, o->path, &o->at);
+	if (r)
+		return cannot_write(o->path, r, err);
+	r = examine(o->path, &o->at, o->force, &found, &found_fd, err);
+	if (r)
+		return r;
+	if (found != FOUND_SPECIAL)
+		return create_new(o, err);
+	o->fd = fd_reopen(found_fd, O_WRONLY);
+	return o->fd < 0 ? cannot_write(o->path, take_fd(&o->fd), err) : 0;
+}
+
+int output_open(const char *path, bool force, struct output_file *ret, struct err *err)
+{
+	int r;
+
+	*ret = (struct output_file)OUTPUT_INIT;
+	ret->force = force;
 	if (!strcmp(path, "-")) {
-		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		if (fd < 0)
-			return cannot_write(path, -errno, err);
-	} else {
-		fd = open_path(path, force, err);
-		if (fd < 0)
-			return fd;
+		ret->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		return ret->fd < 0 ? cannot_write(path, -errno, err) : 0;
 	}
-	*ret_fd = fd;
+	ret->path = strdup(path);
+	r = ret->path ? open_path(ret, err) : err_oom(err);
+	if (r)
+		output_close(ret);
+	return r;
+}
+
+/* Not every file system can refuse to replace a name, as NFS; it has been examined just now. */
+static int rename_new(const struct output_file *o)
+{
+	const int dir = o->at.dir;
+
+	if (!renameat2(dir, o->hidden, dir, o->at.name, RENAME_NOREPLACE))
+		return 0;
+	if (errno == EINVAL && !renameat(dir, o->hidden, dir, o->at.name))
+		return 0;
+	return -errno;
+}
+
+int output_take_name(struct output_file *o, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	enum found found;
+	int r;
+
+	if (!o->hidden[0])
+		return 0;
+	r = examine(o->path, &o->at, o->force, &found, &fd, err);
+	if (!r)
+		r = make_way(o->path, &o->at, found, err);
+	if (r)
+		return r;
+	r = rename_new(o);
+	if (r)
+		return cannot_write(o->path, r, err);
+	o->hidden[0] = '\0';
 	return 0;
+}
+
+int output_close(struct output_file *o)
+{
+	int r = 0;
+
+	if (o->hidden[0])
+		(void)unlinkat(o->at.dir, o->hidden, 0);
+	if (o->fd >= 0 && close(o->fd))
+		r = -errno;
+	dir_entry_deinit(&o->at);
+	free(o->path);
+	*o = (struct output_file)OUTPUT_INIT;
+	return r;
+}
+
+bool output_is_recording(const char *path)
+{
+	struct dir_entry at _cleanup_dir_entry_ = DIR_ENTRY_INIT;
+	_cleanup_close_ int fd = -1;
+	enum found found;
+	struct stat st;
+
+	return strcmp(path, "-") && !dir_entry_init(AT_FDCWD, path, &at) &&
+	       !classify(&at, &found, &fd, &st) && found == FOUND_RECORDING;
 }

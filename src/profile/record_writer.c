@@ -5,7 +5,7 @@
 
 void record_writer_init(struct record_writer *w, uint64_t base_ts)
 {
-	*w = (struct record_writer) { .chunks.fd = -1, .base_ts = base_ts };
+	*w = (struct record_writer) { .chunks.out = OUTPUT_INIT, .base_ts = base_ts };
 }
 
 void record_writer_deinit(struct record_writer *w)
@@ -22,7 +22,7 @@ static int close_chunk(struct record_writer *w)
 		return w->chunks.err.code;
 	if (!w->chunk.len)
 		return 0;
-	r = chunk_writer_write(&w->chunks, RBPF_CHUNK_DATA, &w->chunk);
+	r = chunk_writer_write(&w->chunks, RBPF_CHUNK_DATA, &w->chunk, w->has_sample);
 	buf_reset(&w->chunk);
 	w->has_sample = false;
 	return r;

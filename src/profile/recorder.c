@@ -422,7 +422,7 @@ int recorder_source(struct recorder *rec, const char *path, const char *text, si
 	if (buf_failed(&payload))
 		return chunk_writer_oom(&rec->out.chunks);
 	rec->source_bytes += path_len + len;
-	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_SOURCE, &payload);
+	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_SOURCE, &payload, false);
 }
 
 /* ---- the sink ---- */
@@ -526,7 +526,7 @@ static int write_meta(struct recorder *rec, const struct profile_meta *meta)
 	meta_encode(meta, &json);
 	if (buf_failed(&json))
 		return chunk_writer_oom(&rec->out.chunks);
-	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_META, &json);
+	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_META, &json, false);
 }
 
 static int write_totals(struct recorder *rec, const struct profile_totals *totals)
@@ -536,7 +536,7 @@ static int write_totals(struct recorder *rec, const struct profile_totals *total
 	totals_encode(totals, &json);
 	if (buf_failed(&json))
 		return chunk_writer_oom(&rec->out.chunks);
-	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_TOTALS, &json);
+	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_TOTALS, &json, false);
 }
 
 int recorder_open(const struct recorder_options *opts, const struct profile_meta *meta,
@@ -595,7 +595,7 @@ int recorder_close(struct recorder *rec, const struct profile_totals *totals, st
 	r = record_writer_flush(&rec->out, true);
 	if (!r && totals)
 		write_totals(rec, totals);
-	r = chunk_writer_close(&rec->out.chunks);
+	r = chunk_writer_close(&rec->out.chunks, totals);
 	recorder_error(rec, err);
 	recorder_free(rec);
 	return r;

@@ -47,9 +47,10 @@ struct recorder_options {
 
 /*
  * Create the file, with mode 0600 and owned by the user who ran sudo, and write the header and
- * @meta, whose strings are not kept. Samples are of the events of @meta. Unless that is CPU time
- * alone, the file has a format version that an rbpf which knows only CPU time refuses
- * (rbpf_file.h).
+ * @meta, whose strings are not kept. It gets its name with the first samples, or when it is
+ * complete (output_take_name()): until then what has that name stays. Samples are of the events of
+ * @meta. Unless that is CPU time alone, the file has a format version that an rbpf which knows only
+ * CPU time refuses (rbpf_file.h).
  *
  * An older recording of that name is kept as PATH.old, an empty file is replaced, and any other
  * file is refused (-EEXIST) unless forced; so is a PATH.old that would be lost and is no recording.
@@ -61,7 +62,8 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 		  struct recorder **ret, struct err *err);
 
 /*
- * Write TOTALS and close. @totals NULL leaves the recording marked as interrupted.
+ * Write TOTALS and close. @totals NULL leaves the recording marked as interrupted; without samples
+ * it is removed then.
  * Always frees @rec (which may be NULL), also on error.
  */
 int recorder_close(struct recorder *rec, const struct profile_totals *totals, struct err *err);

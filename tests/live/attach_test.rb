@@ -3,6 +3,8 @@
 
 # Which processes can be recorded, and what becomes of a recording when they end.
 
+require 'digest'
+
 require_relative 'support'
 
 class AttachTest < LiveTest
@@ -258,6 +260,26 @@ class AttachTest < LiveTest
     assert_sane_recording(recording)
     assert_equal 0, Rbpf.run('record', '-p', target.pid, '-d', '0.2', '-o', path('rbpf.data')).code
     assert_path_exists path('rbpf.data.old')
+  end
+
+  def test_recordings_stay_if_nothing_is_recorded
+    idle = start_command(ruby.command('-e', '$stdout.sync = true; puts %q({"waiting": true}); sleep'))
+    idle.wait_for('waiting')
+    target = start('heartbeat.rb')
+    2.times { Rbpf.read('record', '-p', target.pid, '-F', 999, '-d', '0.5', '-o', path('rbpf.data')) }
+    before = recordings
+    assert_equal ['rbpf.data', 'rbpf.data.old'], before.keys
+    { %w[--comm no-such-ruby -d 100ms] => 3, %w[-- ./no-such-command] => 3, %w[-- false] => 3,
+      ['-p', idle.pid, '-d', '100ms'] => 0, ['-p', idle.pid, '-d', '100ms', '-f', 'flame'] => 6 }.each do |args, code|
+      result = Rbpf.run('record', '-o', path('rbpf.data'), *args)
+      assert_equal code, result.code, "#{args}: #{result.err}"
+      assert_equal before, recordings, args.inspect
+    end
+  end
+
+  # What is in them, by name.
+  def recordings
+    Dir.children(@dir).grep(/data/).sort.to_h { |name| [name, Digest::MD5.file(path(name)).hexdigest] }
   end
 
   def test_a_command_that_cannot_be_run

@@ -92,10 +92,15 @@ static int write_output(struct err *err)
 
 static int write_recording(bool force, struct err *err)
 {
-	_cleanup_close_ int fd = -1;
-	int r = output_open(out, force, &fd, err);
+	struct output_file o;
+	int r = output_open(out, force, &o, err);
 
-	return r ? r : io_write_full(fd, SECRET, strlen(SECRET));
+	if (!r)
+		r = io_write_full(o.fd, SECRET, strlen(SECRET));
+	if (!r)
+		r = output_take_name(&o, err);
+	output_close(&o);
+	return r;
 }
 
 static void expect_refused(int r, const struct err *err)
@@ -151,6 +156,26 @@ Test(dir_entry, predecessor_of_another_user_is_refused)
 	cr_expect(strstr(err.msg, "/out.old: it belongs to another user"), "%s", err.msg);
 	cr_expect_eq(write_recording(true, &err), 0);
 	assert_file(out, SECRET);
+}
+
+/* What is under the hidden name of a recording that begins. */
+Test(dir_entry, hidden_name_is_planted)
+{
+	char hidden[140];
+	struct err err = { 0 };
+
+	if (!is_root())
+		return;
+	snprintf(hidden, sizeof(hidden), "%s/.out.new", dir);
+	make_file(victim, "precious", 0);
+	cr_assert_eq(symlink("victim", hidden), 0);
+	cr_assert_eq(lchown(hidden, STRANGER, STRANGER), 0);
+	cr_expect_eq(write_recording(false, &err), -EEXIST);
+	cr_expect(strstr(err.msg, "/out: .out.new beside it is not an rbpf recording"), "%s",
+		  err.msg);
+	cr_expect_eq(write_recording(true, &err), 0, "%s", err.msg);
+	assert_file(out, SECRET);
+	assert_file(victim, "precious");
 }
 
 Test(dir_entry, link_of_another_user_is_refused)

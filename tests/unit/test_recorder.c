@@ -37,13 +37,14 @@
 
 static char dir[] = "/tmp/rbpf-recorder-XXXXXX";
 static char path[64]; /* a file in it that does not exist yet */
-static char old_path[64];
+static char old_path[64], hidden_path[64];
 
 static void make_dir(void)
 {
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/rbpf.data", dir);
 	snprintf(old_path, sizeof(old_path), "%s/rbpf.data.old", dir);
+	snprintf(hidden_path, sizeof(hidden_path), "%s/.rbpf.data.new", dir);
 }
 
 static void remove_dir(void)
@@ -1430,6 +1431,8 @@ Test(recorder, disk_that_is_full_already)
 		 file);
 	assert_full(try_open(file, false, &rec, &err), &err, -ENOSPC, msg);
 	cr_expect_null(rec);
+	cr_expect_neq(access(file, F_OK), 0);
+	cr_expect_neq(access(hidden_path, F_OK), 0);
 	cr_expect_eq(umount2(dir, MNT_DETACH), 0);
 }
 
@@ -1686,6 +1689,141 @@ Test(recorder, old_recording_is_kept)
 	cr_expect_eq(count_samples(old_path), 0, "one predecessor is kept");
 }
 
+/* A recording of @n samples at @path, and one of @n_old as its predecessor. */
+static void make_two(size_t n, size_t n_old)
+{
+	struct recorder *rec = must_open(path);
+
+	define_some(rec);
+	add_samples(rec, n_old);
+	must_close(rec);
+	rec = must_open(path);
+	define_some(rec);
+	add_samples(rec, n);
+	must_close(rec);
+}
+
+static void expect_two(size_t n, size_t n_old)
+{
+	cr_expect_eq(count_samples(path), n);
+	cr_expect_eq(count_samples(old_path), n_old);
+}
+
+Test(recorder, without_samples_nothing_is_replaced)
+{
+	make_two(3, 2);
+	for (int behind = 0; behind < 2; behind++) {
+		struct recorder *rec = behind ? open_behind(path, 0) : must_open(path);
+
+		if (!behind)
+			define_some(rec);
+		cr_assert_eq(recorder_flush(rec, true), 0);
+		recorder_close(rec, NULL, NULL);
+		expect_two(3, 2);
+		cr_expect_neq(access(hidden_path, F_OK), 0);
+	}
+}
+
+Test(recorder, name_is_taken_with_the_first_samples)
+{
+	struct recorder *rec;
+
+	make_two(3, 2);
+	rec = must_open(path);
+	define_some(rec);
+	cr_assert_eq(recorder_flush(rec, true), 0);
+	add_samples(rec, 5);
+	expect_two(3, 2);
+	cr_assert_eq(recorder_flush(rec, true), 0);
+	expect_two(5, 3);
+	cr_expect_neq(access(hidden_path, F_OK), 0);
+	recorder_close(rec, NULL, NULL);
+	expect_two(5, 3);
+}
+
+Test(recorder, name_is_taken_by_the_thread_that_writes)
+{
+	struct recorder *rec;
+
+	make_two(3, 2);
+	rec = open_behind(path, 0);
+	add_samples(rec, 5);
+	cr_assert_eq(recorder_flush(rec, true), 0);
+	for (int i = 0; i < 1000 && !access(hidden_path, F_OK); i++)
+		usleep(10000);
+	expect_two(5, 3);
+	recorder_close(rec, NULL, NULL);
+}
+
+/* The first samples do not fit. */
+Test(recorder, a_failure_before_the_name_is_taken)
+{
+	struct rlimit limit, old;
+	struct recorder *rec;
+
+	signal(SIGXFSZ, SIG_IGN);
+	make_two(3, 2);
+	rec = must_open(path);
+	define_some(rec);
+	add_samples(rec, 5);
+	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = old;
+	limit.rlim_cur = recorder_bytes(rec) + 10;
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	cr_expect_eq(recorder_flush(rec, true), -EFBIG);
+	recorder_close(rec, NULL, NULL);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+	expect_two(3, 2);
+}
+
+Test(recorder, what_came_to_have_the_name_is_examined)
+{
+	struct recorder *rec = must_open(path);
+	struct err err = { 0 };
+	char msg[100];
+
+	define_some(rec);
+	add_samples(rec, 5);
+	write_file(path, "precious");
+	snprintf(msg, sizeof(msg), "%s exists and is not an rbpf recording", path);
+	cr_expect_eq(recorder_flush(rec, true), -EEXIST);
+	assert_full(recorder_close(rec, NULL, &err), &err, -EEXIST, msg);
+	assert_content(path, "precious");
+}
+
+Test(recorder, what_a_killed_one_left_is_replaced)
+{
+	struct recorder *rec = must_open(path);
+	struct err err = { 0 };
+
+	cr_assert_eq(link(hidden_path, old_path), 0);
+	recorder_close(rec, NULL, NULL);
+	cr_assert_eq(rename(old_path, hidden_path), 0);
+	must_close(must_open(path));
+	cr_expect_eq(count_samples(path), 0);
+
+	write_file(hidden_path, "precious");
+	cr_expect_eq(try_open(path, false, &rec, &err), -EEXIST);
+	cr_expect_not_null(strstr(err.msg, ".rbpf.data.new beside it is not an rbpf recording"),
+			   "%s", err.msg);
+	assert_content(hidden_path, "precious");
+	unlink(hidden_path);
+}
+
+static void expect_busy(const char *what)
+{
+	struct recorder *rec = NULL;
+	char msg[120];
+
+	snprintf(msg, sizeof(msg), "cannot replace %s: another rbpf is writing it", what);
+	for (int force = 0; force < 2; force++) {
+		struct err err = { 0 };
+
+		assert_full(try_open(path, force, &rec, &err), &err, -EBUSY, msg);
+		cr_expect_str_eq(err.hint, "-o FILE writes this recording to another file");
+	}
+}
+
 /* Of what is being written nobody takes the name, and as PATH.old it is not replaced. */
 Test(recorder, two_into_one_file)
 {
@@ -1694,14 +1832,11 @@ Test(recorder, two_into_one_file)
 	struct err err = { 0 };
 
 	define_some(first);
+	expect_busy(path); /* also while it has no samples */
+	add_samples(first, 1);
+	cr_assert_eq(recorder_flush(first, true), 0);
 	cr_assert_eq(stat(path, &before), 0);
-	for (int force = 0; force < 2; force++) {
-		char msg[120];
-
-		snprintf(msg, sizeof(msg), "cannot replace %s: another rbpf is writing it", path);
-		assert_full(try_open(path, force, &rec, &err), &err, -EBUSY, msg);
-		cr_expect_str_eq(err.hint, "-o FILE writes this recording to another file");
-	}
+	expect_busy(path);
 	cr_assert_eq(stat(path, &after), 0);
 	cr_expect_eq(before.st_ino, after.st_ino);
 	cr_expect_neq(access(old_path, F_OK), 0);
