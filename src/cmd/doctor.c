@@ -161,6 +161,20 @@ static int add_target(struct doctor_report *rep, pid_t pid, unsigned int sources
 	return r;
 }
 
+/* End the report and print it. @works_here: as far as the machine is concerned. */
+static int add_result(struct doctor_report *rep, bool works_here, pid_t pid, struct err *err)
+{
+	if (rep->as_json) {
+		json_array_end(&rep->json);
+		buf_addch(&rep->out, '\n');
+	} else if (works_here && rep->failed) {
+		buf_addf(&rep->out, "result: recording works here, but not for pid %d\n", (int)pid);
+	} else {
+		buf_addf(&rep->out, "result: recording will %swork\n", rep->failed ? "not " : "");
+	}
+	return cmd_write(NULL, &rep->out, err);
+}
+
 int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struct err *err)
 {
 	struct environment_row rows[ENVIRONMENT_ROWS];
@@ -168,6 +182,7 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 				     .color = term_color(STDOUT_FILENO, ctx->color) };
 	struct file_worker worker _cleanup_(file_worker_deinit);
 	unsigned int sources;
+	bool works_here;
 	size_t i, n;
 	int r;
 
@@ -186,17 +201,12 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 		add_row(&rep, rows[i].name, rows[i].ok, rows[i].needed, rows[i].detail,
 			rows[i].hint);
 	add_trial(&rep);
-	if (opts->pid && !rep.failed)
+	works_here = !rep.failed;
+	if (opts->pid && works_here)
 		r = add_target(&rep, opts->pid, sources, &worker, err);
-	if (!r && rep.as_json) {
-		json_array_end(&rep.json);
-		buf_addch(&rep.out, '\n');
-	} else if (!r) {
-		buf_addf(&rep.out, "result: recording will %swork\n", rep.failed ? "not " : "");
-	}
 	if (!r)
-		r = cmd_write(NULL, &rep.out, err);
+		r = add_result(&rep, works_here, opts->pid, err);
 	cmd_warn_of_unread(ctx, &worker);
 	buf_deinit(&rep.out);
-	return r ? r : rep.failed ? (int)ERR_ENV : 0;
+	return r ? r : !works_here ? (int)ERR_ENV : rep.failed ? (int)ERR_TARGET : 0;
 }

@@ -15,8 +15,8 @@ struct doctor_options {
 };
 
 /*
- * Check what recording needs. Returns 0 if it will work, ERR_ENV (as an exit status: all was said)
- * if not, or a negative errno with @err set.
+ * Check what recording needs. Returns 0 if it will work, ERR_ENV or ERR_TARGET (as exit statuses:
+ * all was said) if not on this machine, or not of this process, or a negative errno with @err set.
  */
 int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struct err *err);
 

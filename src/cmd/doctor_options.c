@@ -61,7 +61,8 @@ const struct command command_doctor = {
 	.usage = usages,
 	.about = "Tries everything that recording needs from the kernel, and from a process if one "
 		 "is given, and says what is missing and how to get it. Exits with 0 if recording "
-		 "will work, with 4 if not.",
+		 "will work, with 4 if it does not on this machine, and with 3 if it does not for "
+		 "that process alone.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_NONE,

@@ -15,7 +15,7 @@
 #include "view/filter.h"
 
 struct export_line {
-	unsigned int format; /* index into exporters, or OPTION_UNSET */
+	unsigned int format; /* index of cmd_format_choice(), or OPTION_UNSET */
 	const char *input;
 	const char *output;
 	unsigned int weight; /* place in weights, or OPTION_UNSET */
@@ -25,14 +25,9 @@ struct export_line {
 
 #define OPT(member) .offset = offsetof(struct export_line, member)
 
-static const char *format_choice(size_t i)
-{
-	return i < n_exporters ? exporters[i].name : NULL;
-}
-
 static const char *format_help(size_t i)
 {
-	return exporters[i].description;
+	return i < n_exporters ? exporters[i].description : "the same as flame";
 }
 
 static const struct {
@@ -56,7 +51,7 @@ static const struct option_spec specs[] = {
 		OPT(format),
 		.arg = "FORMAT",
 		.help = "what to write:",
-		.choice = format_choice,
+		.choice = cmd_format_choice,
 		.choice_help = format_help,
 	},
 	{
@@ -124,7 +119,7 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 		err_hint(err, "rbpf help export");
 		return -EINVAL;
 	}
-	exporter = &exporters[line->format];
+	exporter = cmd_format_exporter(line->format);
 	r = cmd_filter(&line->filter, exporter->stack, filter, err);
 	if (r)
 		return r;

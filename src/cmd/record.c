@@ -32,7 +32,11 @@
 #include "ui/progress.h"
 #include "ui/summary.h"
 
-#define POLL_MS 50
+#define POLL_MS	       50
+
+/* How long a program that has exited is waited for. */
+#define CHILD_TRIES    40
+#define CHILD_PAUSE_NS (5 * NSEC_PER_MSEC)
 
 /* One run of the command. */
 struct run {
@@ -268,6 +272,40 @@ static int close_recording(struct run *run, struct err *err)
 	return checked ? checked : r;
 }
 
+/*
+ * That the program failed: rbpf's own status does not tell. It has been seen to exit; until it can
+ * be waited for takes a moment. @failed: so has rbpf, whose status is then its own.
+ */
+static void say_child_status(struct run *run, bool failed)
+{
+	struct sampling *s = &run->s;
+	struct collector_status st;
+	struct err said = { 0 };
+	const int *status = &s->child_status;
+
+	collector_status(run->s.collector, &st);
+	for (int i = 0; i < CHILD_TRIES && !s->child_ended; i++) {
+		s->child_ended = launch_ended(&s->child, false, &s->child_status);
+		if (st.live)
+			break;
+		if (!s->child_ended)
+			nanosleep(&(struct timespec) { .tv_nsec = CHILD_PAUSE_NS }, NULL);
+	}
+	if (!s->child_ended || !*status || stop_signals())
+		return;
+	if (WIFSIGNALED(*status))
+		cmd_warn(run->ctx, "%s (pid %d) was killed by signal %d (%s)",
+			 run->opts->command[0], (int)s->child.pid, WTERMSIG(*status),
+			 strsignal(WTERMSIG(*status)));
+	else
+		cmd_warn(run->ctx, "%s (pid %d) exited with status %d", run->opts->command[0],
+			 (int)s->child.pid, WEXITSTATUS(*status));
+	if (failed || run->opts->exit_with_child)
+		return;
+	err_hint(&said, "--exit-with-child passes this status on");
+	cmd_hint(run->ctx, &said);
+}
+
 static void say_outcome(const struct run *run)
 {
 	struct collector_status st;
@@ -347,6 +385,8 @@ static int record(struct run *run, struct err *err)
 	recorder_flush(run->recorder, true);
 	bytes = recorder_bytes(run->recorder);
 	r = close_recording(run, err);
+	if (run->opts->command)
+		say_child_status(run, r);
 	if (r)
 		return r;
 	say_outcome(run);

@@ -228,7 +228,9 @@ static const struct option_spec output_specs[] = {
 		.type = OPTION_STRING,
 		OPT(output),
 		.arg = "FILE",
-		.help = "write the recording to this file; - is stdout",
+		.help = "write the recording to this file; - is stdout; out.svg stands for -f "
+			"flame "
+			"-o out.svg",
 		.initial = CMD_DEFAULT_RECORDING,
 		.complete = COMPLETE_FILE,
 	},
@@ -344,32 +346,55 @@ static bool ends_with(const char *s, const char *suffix)
 	return len > n && strcmp(s + len - n, suffix) == 0;
 }
 
+/* The exporter whose files are called like @path, or NULL. */
+static const struct exporter *exporter_by_suffix(const char *path)
+{
+	const struct exporter *best = NULL;
+
+	for (size_t i = 0; i < n_exporters; i++)
+		if (ends_with(path, exporters[i].suffix) &&
+		    (!best || strlen(exporters[i].suffix) > strlen(best->suffix)))
+			best = &exporters[i];
+	return best;
+}
+
+static int refuse_suffix(const struct record_options *opts, const struct exporter *named,
+			 struct err *err)
+{
+	err_set(err, -EINVAL, ERR_USAGE, "-f %s does not go with -o %s: that is a file of -f %s",
+		opts->exporter->name, opts->output, named->name);
+	err_hint(err, "-o NAME%s names the export, any other -o the recording",
+		 opts->exporter->suffix);
+	return -EINVAL;
+}
+
 /*
- * Where recording and export go. "-f flame -o out.svg" asks for the flame graph by its name: the
- * recording it is made from then has the default name. Otherwise -o names the recording, and the
- * export stands beside it. @path holds the composed name.
+ * Where recording and export go. "-o out.svg", with -f flame or without -f, asks for the flame
+ * graph by its name: the recording it is made from then has the default name. Otherwise -o names
+ * the recording, and the export stands beside it. @path holds the composed name.
  */
 static int take_outputs(struct record_options *opts, unsigned int format, struct buf *path,
 			struct err *err)
 {
+	const struct exporter *named = exporter_by_suffix(opts->output);
 	bool to_stdout = strcmp(opts->output, "-") == 0;
-	const char *suffix;
 
 	if (cmd_to_terminal(opts->output))
 		return cmd_refuse_terminal("a recording", "-o FILE writes it to a file", err);
-	if (format == OPTION_UNSET)
+	if (format == OPTION_UNSET && !named)
 		return 0;
 	if (to_stdout)
 		return usage(err, "--format needs a recording in a file, not on stdout", NULL);
-	opts->exporter = cmd_format_exporter(format);
-	suffix = opts->exporter->suffix;
-	if (ends_with(opts->output, suffix)) {
+	opts->exporter = format == OPTION_UNSET ? named : cmd_format_exporter(format);
+	if (named && named != opts->exporter)
+		return refuse_suffix(opts, named, err);
+	if (named) {
 		opts->export_path = opts->output;
 		opts->output = CMD_DEFAULT_RECORDING;
 		return 0;
 	}
 	buf_addstr(path, opts->output);
-	buf_addstr(path, suffix);
+	buf_addstr(path, opts->exporter->suffix);
 	if (buf_failed(path))
 		return err_oom(err);
 	opts->export_path = buf_str(path);

@@ -172,6 +172,8 @@ refuse "--as-root needs a program to run (-- CMD)" record -p 1 --as-root
 refuse "--exit-with-child needs a program to run (-- CMD)" record -p 1 --exit-with-child
 refuse "unknown value 'fodled' for --format (did you mean folded?)" record -p 1 -f fodled
 refuse "--format needs a recording in a file, not on stdout" record -p 1 -f svg -o -
+refuse "-f pprof does not go with -o y.svg: that is a file of -f flame" record -p 1 -f pprof -o y.svg
+refuse "-f json does not go with -o y.firefox.json: that is a file of -f firefox" record -p 1 -f json -o y.firefox.json
 refuse "--output must not be empty" record -p 1 -o ""
 
 refuse "-p PID and --all-ruby exclude each other" top -p 1 --comm=x
@@ -1670,6 +1672,12 @@ for args in "help" "--version" "report full.data" "report --json full.data" "rep
 	status=$?
 	expect 1 "rbpf: error: *"
 done
+if begin "export -f svg is export -f flame"; then
+	"$rbpf" export -f flame full.data > flame.svg
+	run export -f svg full.data
+	if cmp -s flame.svg "$out"; then expect 0 ""; else not_ok "another picture"; fi
+fi
+
 if begin "full disk: -o"; then
 	"$rbpf" flame full.data -o /dev/full > "$out" 2> "$err"
 	status=$?

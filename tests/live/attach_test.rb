@@ -288,6 +288,29 @@ class AttachTest < LiveTest
     assert_match(/no-such-command/, result.err)
   end
 
+  # As other profilers are asked for a picture.
+  def test_a_recording_that_is_called_like_a_picture
+    spin = 'finish = Process.clock_gettime(1) + 0.3; nil while Process.clock_gettime(1) < finish'
+    Rbpf.read('record', '-o', path('out.svg'), '--as-root', '--', *ruby.command('-e', spin), chdir: @dir)
+    assert_match(/<svg/, File.read(path('out.svg')))
+    assert_sane_recording(recording)
+  end
+
+  def test_a_command_that_fails
+    spin = 'finish = Process.clock_gettime(1) + 0.3; nil while Process.clock_gettime(1) < finish; '
+    { 'exit! 3' => 'exited with status 3', 'Process.kill(:KILL, $$)' => 'was killed by signal 9 (Killed)' }
+      .each do |ending, said|
+      command = ['record', '-o', path('rbpf.data'), '--as-root']
+      program = ['--', *ruby.command('-e', spin + ending)]
+      result = Rbpf.run(*command, *program)
+      assert_equal 0, result.code, result.err
+      assert_match(/^rbpf: warning: .* \(pid \d+\) #{Regexp.escape(said)}\n  hint: --exit-with-child /, result.err)
+      refute_match(/hint: --exit/, Rbpf.run(*command, '--exit-with-child', *program).err)
+    end
+    refute_match(/warning: .*pid/, Rbpf.run('record', '-o', path('rbpf.data'), '--as-root', '--',
+                                            *ruby.command('-e', spin)).err)
+  end
+
   def test_a_command_that_is_no_ruby
     result = Rbpf.run('record', '-F', 999, '-o', path('rbpf.data'), '--as-root', '--', 'sh', '-c',
                       'i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done')

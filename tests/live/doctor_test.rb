@@ -132,8 +132,12 @@ class DoctorTest < LiveTest
   def test_doctor_says_that_a_process_is_no_ruby
     sleeper = start_command(%w[sleep 60])
     result = Rbpf.run('doctor', '-p', sleeper.pid)
-    assert_equal 4, result.code, result.out + result.err
+    assert_equal 3, result.code, result.out + result.err
     assert_match(/not a Ruby process.*FAIL/, result.out)
+    assert_match(/^result: recording works here, but not for pid #{sleeper.pid}$/, result.out)
+    assert_equal 3, Rbpf.run('doctor', '-p', sleeper.pid, '--json').code
+    gone = Process.spawn('true').tap { |pid| Process.wait(pid) }
+    assert_equal 3, Rbpf.run('doctor', '-p', gone).code
   end
 
   def test_dump_for_people
