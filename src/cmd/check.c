@@ -100,9 +100,9 @@ const struct command command_check = {
 	.summary = "fail if a method takes more time than before",
 	.usage = usages,
 	.about = "Compares two recordings as rbpf diff does, and prints the methods that break the "
-		 "rule. The exit status is 7 if there are any. A method breaks it if its growth is "
-		 "more than PERCENT with all that chance may have added: where no method has "
-		 "grown so much, 39 of 40 checks or more pass.",
+		 "rule. The exit status is 7 if there are any. A method breaks it if the lower end "
+		 "of the 95 % interval of its growth is above PERCENT: where no method has grown "
+		 "so much, 39 of 40 checks or more pass.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_RECORDINGS,

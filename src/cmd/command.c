@@ -154,6 +154,16 @@ static int unexpected(const struct command *cmd, const char *argument, struct er
 	return -EINVAL;
 }
 
+/* Most commands take the recording as an argument. */
+static int unexpected_target(const struct command *cmd, const struct option_rest *rest,
+			     struct err *err)
+{
+	unexpected(cmd, rest->argv[1], err);
+	if (rest->n == 2)
+		err_hint(err, "rbpf %s -i %s '%s'", cmd->name, rest->argv[0], rest->argv[1]);
+	return -EINVAL;
+}
+
 static int refuse_arguments(const struct command *cmd, const struct option_rest *rest,
 			    struct err *err)
 {
@@ -163,8 +173,9 @@ static int refuse_arguments(const struct command *cmd, const struct option_rest 
 	case ARGS_RECORDING:
 	case ARGS_COMMAND:
 	case ARGS_SHELL:
-	case ARGS_TARGET:
 		return rest->n > 1 ? unexpected(cmd, rest->argv[1], err) : 0;
+	case ARGS_TARGET:
+		return rest->n > 1 ? unexpected_target(cmd, rest, err) : 0;
 	case ARGS_PROGRAM:
 		return rest->n_before ? unexpected(cmd, rest->argv[0], err) : 0;
 	case ARGS_RECORDING_OR_PROGRAM:
@@ -198,12 +209,37 @@ static bool has_option(const struct command *cmd, const char *name, size_t len)
 	return false;
 }
 
+/* What other profilers call an option of @cmd. Returns whether @name of @len is one. */
+static bool hint_at_other_name(const struct command *cmd, const char *name, size_t len,
+			       struct err *err)
+{
+	static const struct {
+		const char *theirs, *ours;
+	} names[] = { { "follow", "children" },
+		      { "subprocesses", "children" },
+		      { "rate", "freq" },
+		      { "file", "output" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *ours = names[i].ours;
+
+		if (strlen(names[i].theirs) != len || strncmp(names[i].theirs, name, len) != 0 ||
+		    !has_option(cmd, ours, strlen(ours)))
+			continue;
+		err_hint(err, "it is --%s here", ours);
+		return true;
+	}
+	return false;
+}
+
 /* @option, as typed, is not one of @cmd, but maybe one of another command. */
 static void hint_at_other_command(const struct command *cmd, const char *option, struct err *err)
 {
 	const char *name = option + 2;
 	const int len = (int)strcspn(name, "=");
 
+	if (hint_at_other_name(cmd, name, (size_t)len, err))
+		return;
 	for (size_t i = 0; i < n_commands; i++) {
 		if (!has_option(commands[i], name, (size_t)len))
 			continue;
@@ -305,6 +341,7 @@ static int run(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 	r = command_lookup(rest.argv[0], &cmd, err);
 	if (r)
 		return r;
+	ctx->command = cmd->name;
 	return cmd->run(ctx, (int)rest.n, rest.argv, err);
 }
 

@@ -19,6 +19,7 @@ struct err;
 /* The state of one run of rbpf: on the stack of main(), handed down. */
 struct cmd_context {
 	const char *command_line; /* as typed, arguments joined by blanks; never NULL */
+	const char *command;	  /* its name; NULL until it is known */
 	bool verbose;
 	bool quiet; /* errors only */
 	bool help;

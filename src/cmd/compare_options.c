@@ -36,7 +36,8 @@ const struct option_spec compare_option_specs[N_COMPARE_OPTIONS] = {
 		COMPARE(normalize),
 		.arg = "HOW",
 		.help = "what to compare: shares of the side's time, time per second of the "
-			"recordings, or times (not of check, whose rules are of shares)",
+			"recordings, or times; check, whose rules are shares, takes total or "
+			"time",
 		.initial = "total",
 		.choice = diff_normalize_name,
 	},
@@ -109,6 +110,15 @@ static int add_side(struct diff *d, enum compare_side side, const struct recordi
 	return 0;
 }
 
+/* All arguments are recordings, so there is no -i to name another. */
+static void hint_at_arguments(const char *path, struct err *err)
+{
+	if (path[0] == '-')
+		err_hint(err, "options stand before BEFORE; after -- all arguments are recordings");
+	else
+		err_hint(err, "'rbpf record' makes a recording");
+}
+
 /* Recordings are read one after the other, so that memory is needed for one. */
 static int add_recording(const struct cmd_context *ctx, const char *path, struct diff *d,
 			 enum compare_side side, struct view_filter *filter, struct err *err)
@@ -120,6 +130,8 @@ static int add_recording(const struct cmd_context *ctx, const char *path, struct
 	int r;
 
 	r = cmd_open_recording(ctx, path, &none, filter, &needs, &rec, err);
+	if (r == -ENOENT && err->kind == ERR_PROFILE)
+		hint_at_arguments(path, err);
 	if (!r)
 		r = cmd_prepare_recording(&rec, filter, err);
 	if (!r)

@@ -15,7 +15,6 @@
 #include "dump/dump.h"
 #include "dump/render.h"
 #include "engine/bpf_engine.h"
-#include "engine/environment.h"
 #include "engine/privileges.h"
 #include "request/rules.h"
 #include "ruby/cache.h"
@@ -164,7 +163,7 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 					       &run.requests, err)
 			   : 0;
 	if (!r)
-		r = environment_check(ctx->command_line, err);
+		r = cmd_check_environment(ctx, err);
 	if (!r)
 		r = ruby_sources_parse(ctx->layout_from, &run.attach.sources, err);
 	if (!r)

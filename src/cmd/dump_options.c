@@ -49,7 +49,7 @@ static const struct option_spec specs[] = {
 		.name = "children",
 		.type = OPTION_SWITCH,
 		OPT(children),
-		.help = "print those of their child processes, and of these', too",
+		.help = "print the stacks of all their descendants, too",
 		.initial = "yes",
 	},
 	{

@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "cmd/command.h"
 #include "engine/bpf_engine.h"
+#include "engine/environment.h"
 #include "target/remote.h"
 #include "ui/term.h"
 #include "worker/file_worker.h"
@@ -154,6 +155,12 @@ void cmd_lines(const struct cmd_context *ctx, const struct buf *lines)
 		line += len + (line[len] == '\n');
 	}
 	write_stderr(&clean);
+}
+
+int cmd_check_environment(const struct cmd_context *ctx, struct err *err)
+{
+	return environment_check(strcmp(ctx->command, "record") ? ctx->command : "recording",
+				 ctx->command_line, err);
 }
 
 int cmd_prepare_worker(struct file_worker *worker, struct err *err)

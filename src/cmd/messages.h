@@ -35,6 +35,9 @@ void cmd_log_libbpf(const struct cmd_context *ctx);
 /* Whole lines as they are (a summary), to stderr; nothing with --quiet. */
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines);
 
+/* environment_check() for the command of @ctx. */
+int cmd_check_environment(const struct cmd_context *ctx, struct err *err);
+
 /*
  * Fork the processes of @worker, and those that read processes, before rbpf opens anything that
  * they could inherit. Returns 0, or fails with ERR_RUNTIME.

@@ -165,7 +165,10 @@ static int parse_choice(const struct option_spec *spec, const char *value, const
 			value, what, near);
 	else
 		err_set(err, -EINVAL, ERR_USAGE, "unknown value '%.80s' for %s", value, what);
-	err_hint(err, "%s takes one of %s", what, list);
+	if (spec->choice_hint && spec->choice_hint(value))
+		err_hint(err, "%s", spec->choice_hint(value));
+	else
+		err_hint(err, "%s takes one of %s", what, list);
 	return -EINVAL;
 }
 

@@ -73,6 +73,8 @@ struct option_spec {
 	const char *(*choice)(size_t i); /* i-th word of an OPTION_CHOICE; NULL past the last */
 	const char *(*choice_help)(
 		size_t i); /* what the i-th word means; NULL if they speak for themselves */
+	/* What may have been meant by a word that is none of them; NULL: nobody knows. */
+	const char *(*choice_hint)(const char *word);
 	enum option_complete complete;
 };
 

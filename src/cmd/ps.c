@@ -21,6 +21,7 @@
 #include "cmd/output.h"
 #include "ruby/binary.h"
 #include "ruby/layout.h"
+#include "engine/environment.h"
 #include "engine/privileges.h"
 #include "target/maps.h"
 #include "target/memory.h"
@@ -28,6 +29,7 @@
 #include "target/process.h"
 #include "ui/table.h"
 #include "ui/term.h"
+#include "view/label.h"
 #include "worker/file_worker.h"
 
 struct ruby_process {
@@ -104,6 +106,10 @@ static void add_json(struct json *j, const struct ruby_process *rp)
 	json_u64(j, "ppid", (uint64_t)rp->process.ppid);
 	add_user(&clean, rp->process.context.uid);
 	json_str(j, "user", buf_str(&clean));
+	add_clean(&clean, rp->process.context.cgroup);
+	json_str(j, "cgroup", buf_str(&clean));
+	add_clean(&clean, rp->process.context.container);
+	json_str(j, "container", buf_str(&clean));
 	json_u64(j, "cpu_ns", rp->times.cpu_ns);
 	json_u64(j, "age_ns", rp->times.age_ns);
 	json_str(j, "ruby", rp->binary.version);
@@ -149,6 +155,9 @@ static void add_row(struct table *t, const struct ruby_process *rp)
 	age_cell(t, times->age_ns);
 	table_cell(t, "%s%s", rp->binary.version,
 		   ruby_version_supported(rp->binary.version) ? "" : " (unsupported)");
+	add_clean(&clean, rp->process.context.container);
+	table_cell(t, "%.*s", clean.len ? (int)label_container_len(buf_str(&clean)) : 1,
+		   clean.len ? buf_str(&clean) : "-");
 	add_clean(&clean, rp->process.cmdline);
 	table_cell(t, "%s", buf_str(&clean));
 }
@@ -191,9 +200,10 @@ static void warn_of_refused(const struct cmd_context *ctx, const struct refused 
 
 /* Of a command line both ends tell something: what is run, and on what. */
 static const struct table_column columns[] = {
-	{ "PID", TABLE_RIGHT, TABLE_WHOLE },  { "USER", TABLE_LEFT, TABLE_WHOLE },
-	{ "%CPU", TABLE_RIGHT, TABLE_WHOLE }, { "AGE", TABLE_RIGHT, TABLE_WHOLE },
-	{ "RUBY", TABLE_LEFT, TABLE_WHOLE },  { "COMMAND", TABLE_LEFT, TABLE_CUT_MIDDLE },
+	{ "PID", TABLE_RIGHT, TABLE_WHOLE },	     { "USER", TABLE_LEFT, TABLE_WHOLE },
+	{ "%CPU", TABLE_RIGHT, TABLE_WHOLE },	     { "AGE", TABLE_RIGHT, TABLE_WHOLE },
+	{ "RUBY", TABLE_LEFT, TABLE_WHOLE },	     { "CONTAINER", TABLE_LEFT, TABLE_WHOLE },
+	{ "COMMAND", TABLE_LEFT, TABLE_CUT_MIDDLE },
 };
 
 int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *err)
@@ -248,5 +258,8 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 		warn_of_refused(ctx, &refused);
 	if (!found && !opts->json && !opts->pids)
 		cmd_info(ctx, "no Ruby process found");
+	if (!opts->pids && !environment_sees_all_processes())
+		cmd_warn(ctx, "rbpf sees only the processes of this container; start it with "
+			      "--pid=host (Kubernetes: hostPID: true)");
 	return cmd_write(NULL, &out, err);
 }

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -29,6 +30,7 @@
 #include "profile/recorder.h"
 #include "sample/collector.h"
 #include "sample/source_keeper.h"
+#include "target/selection.h"
 #include "ui/progress.h"
 #include "ui/summary.h"
 
@@ -68,6 +70,35 @@ static int open_recorder(struct run *run, struct err *err)
 	return recorder_open(&opts, &meta, &run->recorder, err);
 }
 
+/* "--comm RE --container ID": the conditions for a Ruby to be recorded, as they were given. */
+static void add_selection(const struct record_options *opts, struct buf *out)
+{
+	const struct {
+		const char *name, *value;
+	} conditions[] = { { "--comm", opts->comm },
+			   { "--cgroup", opts->cgroup },
+			   { "--container", opts->container },
+			   { "--user", opts->user } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(conditions); i++)
+		if (conditions[i].value)
+			buf_addf(out, "%s%s %s", out->len ? " " : "", conditions[i].name,
+				 conditions[i].value);
+}
+
+static void say_attached_to_all(const struct run *run, const struct collector_status *st)
+{
+	struct buf which _cleanup_(buf_deinit) = BUF_INIT;
+
+	if (!selection_cgroup_exists(&run->s.selection))
+		cmd_warn(run->ctx, "there is no control group %s yet", run->opts->cgroup);
+	add_selection(run->opts, &which);
+	cmd_info(run->ctx, "recording all Rubies%s%s: %s now (%s)%s",
+		 which.len ? " that match " : "", buf_str(&which),
+		 num_of(st->live, "process", "processes").s,
+		 num_of(st->threads, "thread", "threads").s, st->live ? "" : ", waiting for more");
+}
+
 static void say_attached(const struct run *run)
 {
 	struct collector_status st;
@@ -80,9 +111,7 @@ static void say_attached(const struct run *run)
 		cmd_info(run->ctx, "recording %s (pid %d)", run->opts->command[0],
 			 (int)run->s.child.pid);
 	else if (run->opts->all_ruby)
-		cmd_info(run->ctx, "recording all Rubies: %s now (%s)",
-			 num_of(st.live, "process", "processes").s,
-			 num_of(st.threads, "thread", "threads").s);
+		say_attached_to_all(run, &st);
 	else if (run->opts->pids.n == 1)
 		cmd_info(run->ctx, "attached to pid %d%s%s (ruby %s, %s)",
 			 (int)run->opts->pids.pids[0], children ? " and " : "",
@@ -197,11 +226,25 @@ static int loop(struct run *run, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+static int no_ruby(const struct record_options *opts, struct err *err)
+{
+	struct buf which _cleanup_(buf_deinit) = BUF_INIT;
+
+	add_selection(opts, &which);
+	if (!which.len)
+		return err_set(err, -ESRCH, ERR_TARGET, "there was no Ruby process to record");
+	err_set(err, -ESRCH, ERR_TARGET, "there was no Ruby process that matches %s",
+		buf_str(&which));
+	err_hint(err, "'rbpf ps' lists all, with their users and containers; 'rbpf ps --json' has "
+		      "their control groups, too");
+	return -ESRCH;
+}
+
 static int nothing_recorded(const struct run *run, const struct collector_status *st,
 			    struct err *err)
 {
 	if (run->opts->all_ruby && !st->processes)
-		return err_set(err, -ESRCH, ERR_TARGET, "there was no Ruby process to record");
+		return no_ruby(run->opts, err);
 	if (st->live || run->opts->all_ruby)
 		return 0;
 	if (run->opts->command && !st->rubies)

@@ -21,6 +21,9 @@ enum record_mode {
 /* "cpu", "states"; NULL past the last. */
 const char *record_mode_name(size_t mode);
 
+/* What other profilers mean by @word, which is no mode of rbpf; NULL if that is unknown. */
+const char *record_mode_hint(const char *word);
+
 struct record_options {
 	/* What: one of these three. */
 	struct pid_list pids;

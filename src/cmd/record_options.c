@@ -33,6 +33,13 @@ const char *record_mode_name(size_t mode)
 	return mode < ARRAY_SIZE(modes) ? modes[mode].name : NULL;
 }
 
+const char *record_mode_hint(const char *word)
+{
+	if (strcmp(word, "wall") && strcmp(word, "offcpu") && strcmp(word, "off-cpu"))
+		return NULL;
+	return "--mode states records CPU time and waits; 'rbpf report --event wall' adds them up";
+}
+
 static const char *mode_help(size_t mode)
 {
 	return mode < ARRAY_SIZE(modes) ? modes[mode].help : NULL;
@@ -66,7 +73,7 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_STRING,
 		OPT(cgroup),
 		.arg = "PATH",
-		.help = "record every Ruby in this cgroup or below it",
+		.help = "record every Ruby in this control group or below it",
 		.complete = COMPLETE_FILE,
 	},
 	{
@@ -105,6 +112,7 @@ static const struct option_spec what_specs[] = {
 		.help = "what to record",
 		.initial = "cpu",
 		.choice = record_mode_name,
+		.choice_hint = record_mode_hint,
 		.choice_help = mode_help,
 	},
 	{
@@ -210,7 +218,8 @@ static const struct option_spec what_specs[] = {
 		.name = "guarded",
 		.type = OPTION_FLAG,
 		OPT(guarded),
-		.help = "no process can block rbpf, which takes some times its CPU time for that",
+		.help = "read the memory of processes in a helper process, so that no process can "
+			"block rbpf; rbpf then uses 1.5 to 3 times the CPU time",
 	},
 	{
 		.name = "priority",

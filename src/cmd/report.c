@@ -35,16 +35,20 @@ struct report_line {
 
 #define OPT(member) .offset = offsetof(struct report_line, member)
 
+/* The name that --by method had. */
+#define BY_FUNCTION (FLAT_BY_TIME + 1)
+
 static const char *by_choice(size_t i)
 {
 	static const char *const words[] = {
-		[FLAT_BY_FUNCTION] = "function",   [FLAT_BY_LINE] = "line",
+		[FLAT_BY_FUNCTION] = "method",	   [FLAT_BY_LINE] = "line",
 		[FLAT_BY_FILE] = "file",	   [FLAT_BY_THREAD] = "thread",
 		[FLAT_BY_PROCESS] = "process",	   [FLAT_BY_KIND] = "kind",
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
 		[FLAT_BY_MODULE] = "module",	   [FLAT_BY_GEM] = "gem",
 		[FLAT_BY_REQUEST] = "request",	   [FLAT_BY_STATE] = "state",
 		[FLAT_BY_TRACE] = "trace",	   [FLAT_BY_TIME] = "time",
+		[BY_FUNCTION] = "function",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -77,7 +81,7 @@ static const struct option_spec specs[] = {
 		OPT(by),
 		.arg = "WHAT",
 		.help = "what a row is",
-		.initial = "function",
+		.initial = "method",
 		.choice = by_choice,
 	},
 	{
@@ -327,9 +331,8 @@ static int check_line(const struct report_line *line, struct err *err)
 	if (line->gc && line->filter.no_gc)
 		return exclude_each_other("--gc", "--no-gc", err);
 	if (narrow && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
-		return err_set(err, -EINVAL, ERR_USAGE,
-			       "%s needs --by function or line, not --by %s", narrow,
-			       by_choice(line->by));
+		return err_set(err, -EINVAL, ERR_USAGE, "%s needs --by method or line, not --by %s",
+			       narrow, by_choice(line->by));
 	return 0;
 }
 
@@ -568,6 +571,8 @@ static int report_main(struct cmd_context *ctx, int argc, char **argv, struct er
 	int r;
 
 	r = command_parse(&command_report, ctx, &line, argc, argv, &rest, err);
+	if (line.by == BY_FUNCTION)
+		line.by = FLAT_BY_FUNCTION;
 	if (!r)
 		r = report_recording(ctx, &line, &rest, &patterns, err);
 	else if (r == COMMAND_DONE)
@@ -603,8 +608,8 @@ const struct command command_report = {
 	.usage = usages,
 	.about = "Prints a row for each method (or line, file, ...): SELF is the time it ran "
 		 "itself, "
-		 "TOTAL the time it or what it called ran. +/- is how far SELF% may be off by "
-		 "chance (95 of 100 times it is closer), because samples are a sample. Without "
+		 "TOTAL the time it or what it called ran. +/-: in 95 of 100 recordings the "
+		 "true SELF% is within this distance. Without "
 		 "--stack, rows of methods, lines and files have the frames of --stack ruby, all "
 		 "others and --tree those of --stack mixed.",
 	.groups = groups,

@@ -22,7 +22,6 @@
 #include "cmd/request_rules.h"
 #include "engine/bpf_engine.h"
 #include "engine/engine.h"
-#include "engine/environment.h"
 #include "engine/privileges.h"
 #include "profile/profile.h"
 #include "ruby/layout.h"
@@ -170,7 +169,7 @@ int sampling_open(struct sampling *s, const struct record_options *opts, struct 
 		    ? cmd_request_rules(opts->request_rules, opts->request_paths, &s->requests, err)
 		    : 0;
 	if (!r)
-		r = environment_check(ctx->command_line, err);
+		r = cmd_check_environment(ctx, err);
 	if (r)
 		return r;
 	stop_catch_signals();

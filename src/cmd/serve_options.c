@@ -42,7 +42,7 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_STRING,
 		RECORD(cgroup),
 		.arg = "PATH",
-		.help = "watch every Ruby in this cgroup or below it",
+		.help = "watch every Ruby in this control group or below it",
 		.complete = COMPLETE_FILE,
 	},
 	{
@@ -80,6 +80,7 @@ static const struct option_spec what_specs[] = {
 		.help = "what to sample",
 		.initial = "cpu",
 		.choice = record_mode_name,
+		.choice_hint = record_mode_hint,
 	},
 	{
 		.name = "requests",
@@ -87,6 +88,13 @@ static const struct option_spec what_specs[] = {
 		RECORD(requests),
 		.help = "tell which request or job each sample is of",
 		.initial = "yes",
+	},
+	{
+		.name = "request-paths",
+		.type = OPTION_FLAG,
+		RECORD(request_paths),
+		.help = "tell method and path of requests that a server alone tells; ids are left "
+			"out",
 	},
 	{
 		.name = "request-rules",
@@ -131,7 +139,8 @@ static const struct option_spec what_specs[] = {
 		.name = "guarded",
 		.type = OPTION_FLAG,
 		RECORD(guarded),
-		.help = "no process can block rbpf, which takes some times its CPU time for that",
+		.help = "read the memory of processes in a helper process, so that no process can "
+			"block rbpf; rbpf then uses 1.5 to 3 times the CPU time",
 	},
 	{
 		.name = "as-root",
@@ -192,6 +201,8 @@ static int prepare_live(struct serve_line *line, const struct option_rest *rest,
 
 	if (line->input || rest->n_before)
 		return usage(err, "a recording and processes to watch exclude each other");
+	if (rec->request_paths && !rec->requests)
+		return usage(err, "--request-paths and --no-requests exclude each other");
 	if (rec->request_rules && !rec->requests)
 		return usage(err, "--request-rules and --no-requests exclude each other");
 	if (line->keep_ns < NSEC_PER_SEC || line->keep_ns > WINDOW_MAX_SECONDS * NSEC_PER_SEC)

@@ -27,6 +27,8 @@ enum {
 	ROW_OPEN_FILES
 };
 
+#define NEEDED "root (or CAP_BPF + CAP_PERFMON + CAP_SYS_PTRACE)"
+
 static const char BTF_PATH[] = "/sys/kernel/btf/vmlinux";
 
 bool environment_privileged(void)
@@ -90,8 +92,7 @@ static void probe_privilege(struct environment_row *row)
 			 geteuid() ? "capabilities" : "root");
 		return;
 	}
-	snprintf(row->detail, sizeof(row->detail),
-		 "recording needs root (or CAP_BPF + CAP_PERFMON + CAP_SYS_PTRACE)");
+	snprintf(row->detail, sizeof(row->detail), "recording needs " NEEDED);
 	snprintf(row->hint, sizeof(row->hint), "run it with sudo");
 }
 
@@ -165,6 +166,14 @@ static void probe_pid_namespace(struct environment_row *row)
 		 "run it on the host, or start the container with --pid=host");
 }
 
+bool environment_sees_all_processes(void)
+{
+	struct environment_row row = { 0 };
+
+	probe_pid_namespace(&row);
+	return row.ok;
+}
+
 static void probe_open_files(struct environment_row *row)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -196,7 +205,7 @@ size_t environment_probe(struct environment_row *rows)
 	return ENVIRONMENT_ROWS;
 }
 
-int environment_check(const char *command, struct err *err)
+int environment_check(const char *what, const char *command, struct err *err)
 {
 	struct environment_row rows[ENVIRONMENT_ROWS];
 	size_t i, n = environment_probe(rows);
@@ -204,11 +213,13 @@ int environment_check(const char *command, struct err *err)
 	for (i = 0; i < n; i++) {
 		if (rows[i].ok || !rows[i].needed)
 			continue;
-		err_set(err, -EPERM, ERR_ENV, "%s", rows[i].detail);
-		if (&rows[i] == &rows[ROW_PRIVILEGE])
+		if (i == ROW_PRIVILEGE) {
+			err_set(err, -EPERM, ERR_ENV, "%s needs " NEEDED, what);
 			err_hint(err, "sudo %s", command);
-		else
+		} else {
+			err_set(err, -EPERM, ERR_ENV, "%s", rows[i].detail);
 			err_hint(err, "%s", rows[i].hint);
+		}
 		return -EPERM;
 	}
 	return 0;

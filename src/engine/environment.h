@@ -30,10 +30,13 @@ struct environment_row {
 size_t environment_probe(struct environment_row *rows);
 
 /*
- * Fail with ERR_ENV and the words of the first row that is needed and not there; else 0. @command
- * is the command line that needs it, for the hint.
+ * Fail with ERR_ENV and the words of the first row that is needed and not there; else 0. @what
+ * needs it ("recording"), by the command line @command, for the hint.
  */
-int environment_check(const char *command, struct err *err);
+int environment_check(const char *what, const char *command, struct err *err);
+
+/* Whether rbpf is in the initial pid namespace, and no container hides processes from it. */
+bool environment_sees_all_processes(void);
 
 /*
  * Whether this process may read other processes' memory and load BPF programs: root, or CAP_BPF,

@@ -47,6 +47,9 @@ static int no_lines(const struct annotate *a, struct err *err)
 			 a->target);
 		return -ENODATA;
 	}
+	if (a->choice.line)
+		return err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s is of line %u of %.200s",
+			       recording_name(rec), a->choice.line, a->choice.file);
 	err_set(err, -ENODATA, ERR_EMPTY, "no file and no method in %s is called '%.200s'",
 		recording_name(rec), a->target);
 	err_hint(err, "rbpf report -n 0 lists the methods, rbpf report --by file the files; with "

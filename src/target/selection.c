@@ -5,7 +5,9 @@
 #include <limits.h>
 #include <pwd.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/parse.h"
@@ -81,6 +83,17 @@ static bool below(const char *path, const char *dir)
 bool selection_is_all(const struct selection *sel)
 {
 	return !sel->has_command && !sel->cgroup && !sel->container && !sel->has_user;
+}
+
+bool selection_cgroup_exists(const struct selection *sel)
+{
+	char path[PATH_MAX];
+
+	/* Those of version 1 have a hierarchy for each controller. */
+	if (!sel->cgroup || access(CGROUP_MOUNT "/cgroup.controllers", F_OK))
+		return true;
+	snprintf(path, sizeof(path), "%s%s", CGROUP_MOUNT, sel->cgroup);
+	return !access(path, F_OK) || errno != ENOENT;
 }
 
 bool selection_has(const struct selection *sel, const struct process *process)

@@ -40,6 +40,9 @@ void selection_deinit(struct selection *sel);
 /* Whether it matches all processes. */
 bool selection_is_all(const struct selection *sel);
 
+/* Whether its control group is there now. True, too, if that cannot be told. */
+bool selection_cgroup_exists(const struct selection *sel);
+
 bool selection_has(const struct selection *sel, const struct process *process);
 
 #endif

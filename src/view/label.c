@@ -53,14 +53,21 @@ void label_process(const struct profile *p, uint32_t process, struct buf *out)
 #define LONG_ID	 64
 #define SHORT_ID 12
 
+size_t label_container_len(const char *id)
+{
+	const size_t len = strlen(id);
+
+	return len == LONG_ID && strspn(id, "0123456789abcdef") == LONG_ID ? SHORT_ID : len;
+}
+
 void label_container(const struct profile *p, uint32_t container, struct buf *out)
 {
 	const char *id = profile_str(p, container);
 
-	if (strlen(id) == LONG_ID && strspn(id, "0123456789abcdef") == LONG_ID)
-		buf_add(out, id, SHORT_ID);
+	if (*id)
+		buf_add(out, id, label_container_len(id));
 	else
-		buf_addstr(out, *id ? id : "[no container]");
+		buf_addstr(out, "[no container]");
 }
 
 void label_ruby(const struct profile *p, uint32_t version, struct buf *out)

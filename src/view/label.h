@@ -32,6 +32,9 @@ void label_pid(const struct profile *p, uint32_t process, struct buf *out);
  */
 void label_container(const struct profile *p, uint32_t container, struct buf *out);
 
+/* How much of the id or name @id of a container that is. */
+size_t label_container_len(const char *id);
+
 /* Append a version of Ruby (a string), "[no Ruby]" for "". */
 void label_ruby(const struct profile *p, uint32_t version, struct buf *out);
 

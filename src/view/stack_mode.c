@@ -21,7 +21,9 @@ static const struct {
 	[STACK_RUBY] = { "ruby", "Ruby methods (in Ruby and in C) and garbage collection",
 			 REASON_NATIVE_THREAD },
 	[STACK_NATIVE] = { "native", "native and kernel frames", REASON_NO_NATIVE_STACK },
-	[STACK_BOTH] = { "both", "ruby and native side by side", REASON_NONE },
+	[STACK_BOTH] = { "both",
+			 "ruby and native side by side (of report, flame and export -f flame)",
+			 REASON_NONE },
 };
 
 const char *stack_mode_name(size_t mode)

@@ -152,6 +152,20 @@ hint() {
 hint "rbpf record -- ruby ... runs a program" record ruby x.rb
 hint "rbpf record -p 18301" record -d 1 18301
 hint "rbpf dump -p 18301" dump 18301
+hint "rbpf serve -p 18301" serve 18301
+hint "it is --children here" record --follow -p 1
+hint "it is --freq here" top --rate=9
+hint "it is --output here" record --file out.svg -p 1
+for mode in wall offcpu; do
+	for command in record top serve; do
+		hint "--mode states records CPU time and waits; 'rbpf report --event wall' adds them up" $command -p 1 --mode $mode
+	done
+done
+hint "--mode takes one of cpu, states" record -p 1 --mode gil
+hint "rbpf annotate -i few.data '^Cart#total$'" annotate few.data '^Cart#total$'
+hint "'rbpf record' makes a recording" diff few.data nofile.data
+hint "options stand before BEFORE; after -- all arguments are recordings" diff few.data -- few.data -n 1
+refuse "--request-paths and --no-requests exclude each other" serve -p 1 --no-requests --request-paths
 hint "--force is an option of 'rbpf record'; 'rbpf help flame' has those of flame" flame --force
 hint "--icicle is an option of 'rbpf flame'; 'rbpf help record' has those of record" record --icicle=5
 hint "rbpf help flame" flame --nonsense
@@ -212,15 +226,15 @@ refuse "cannot read none.rules: No such file or directory" record --request-rule
 refuse "--request-paths and --no-requests exclude each other" record --no-requests --request-paths -p 1
 refuse "--request-rules and --no-requests exclude each other" record --no-requests --request-rules x -p 1
 refuse "--waker needs --mode states" record --waker -p 1
-refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
+refuse "--tree needs --by method or line, not --by file" report --tree --by file full.data
 refuse "--merge-threads needs --by thread or --states" report --merge-threads full.data
 refuse "--merge-threads needs --by thread or --states" report --merge-threads --by process full.data
 refuse "--merge-threads needs --by thread or --states" report --merge-threads --states --by process full.data
 refuse "--merge-threads needs --split thread" flame --merge-threads --split process full.data
-refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
+refuse "--gc needs --by method or line, not --by thread" report --gc --by thread full.data
 for by in container ruby gem time; do
-	refuse "--tree needs --by function or line, not --by $by" report --tree --by $by full.data
-	refuse "--gc needs --by function or line, not --by $by" report --gc --by $by full.data
+	refuse "--tree needs --by method or line, not --by $by" report --tree --by $by full.data
+	refuse "--gc needs --by method or line, not --by $by" report --gc --by $by full.data
 done
 refuse "--tree and --gc exclude each other" report --gc --tree full.data
 refuse "--gc and --info exclude each other" report --gc --info full.data
@@ -230,7 +244,7 @@ refuse "--json and --md exclude each other" report --json --md full.data
 refuse "--tree and --sandwich exclude each other" report --tree --sandwich x full.data
 refuse "--sandwich and --callers exclude each other" report --callers x --sandwich x full.data
 refuse "--callers and --callees exclude each other; --sandwich prints both" report --callers x --callees x full.data
-refuse "--callees needs --by function or line, not --by gem" report --callees x --by gem full.data
+refuse "--callees needs --by method or line, not --by gem" report --callees x --by gem full.data
 refuse "--match and --tree exclude each other" report --tree --match x full.data
 refuse "--inverted needs --tree" report --inverted full.data
 refuse "invalid pattern '(' for --root: *" report --root "(" full.data
@@ -795,6 +809,8 @@ if begin "annotate"; then
 	"$rbpf" annotate -i - cache.rb < events.data > "$out" 2> "$err"
 	status=$?
 	if grep -q 'hint: --event' "$err"; then expect 6 "rbpf: error: no file*"; else not_ok "no hint"; fi
+	run annotate -i full.data cart.rb:9999
+	expect 6 "rbpf: error: no sample of full.data is of line 9999 of cart.rb"
 	run annotate -i full.data nothing
 	expect 6 "rbpf: error: no file and no method in full.data is called 'nothing'"
 fi
@@ -1261,7 +1277,7 @@ refuse "--stack both works with -f flame only, not with -f folded" export -f fol
 refuse "--tree and --stack both exclude each other" report --tree --stack both
 refuse "--csv and --stack both exclude each other" report --csv --stack both
 refuse "--gc and --stack both exclude each other" report --gc --stack both
-refuse "--stack both needs --by function or line, not --by file" report --stack both --by file
+refuse "--stack both needs --by method or line, not --by file" report --stack both --by file
 # shows MODE TEXT COMMAND...: MODE is what COMMAND does by itself, and then its output has TEXT.
 shows() {
 	mode=$1
@@ -1625,7 +1641,7 @@ EOF
 		fake=$!
 		head -c 1 ready > /dev/null
 		run ps
-		seen=$(sed -n "s/^ *$fake  *[^ ]*  *[0-9.]*  *[0-9]*[smhd]  *\(.*[^ ]\)  *[^ ]*fake$/\1/p" "$out")
+		seen=$(sed -n "s/^ *$fake  *[^ ]*  *[0-9.]*  *[0-9]*[smhd]  *\(.*[^ ]\)  *-  *[^ ]*fake$/\1/p" "$out")
 		harmless "ps"
 		run ps --json
 		harmless "ps --json"
@@ -1672,6 +1688,15 @@ for args in "help" "--version" "report full.data" "report --json full.data" "rep
 	status=$?
 	expect 1 "rbpf: error: *"
 done
+if begin "report --by function is --by method"; then
+	"$rbpf" report --by method --json full.data > method.json
+	run report --by function --json full.data
+	if [ -s method.json ] && cmp -s method.json "$out"; then expect 0 ""; else not_ok "another table"; fi
+	refuse "--tree needs --by method or line, not --by file" report --tree --by file full.data
+	run report --tree --by function full.data
+	expect 0 ""
+fi
+
 if begin "export -f svg is export -f flame"; then
 	"$rbpf" export -f flame full.data > flame.svg
 	run export -f svg full.data
@@ -1842,9 +1867,9 @@ if command -v bash > /dev/null; then
 	completes "4242 4711" record -p 4
 	completes "4711" record -p 1,2 --pid = 47
 	completes "auto always" --color a
-	completes "function file" report --by f
+	completes "file function" report --by f
 	completes "--no-gc" flame --no
-	completes "function file" report --by = f
+	completes "file function" report --by = f
 	completes "hash" flame --color h
 	completes "kind module hash state gem" flame --color ""
 	completes "container" report --by c
@@ -1901,6 +1926,11 @@ if begin "without privileges: status 4"; then
 		status=$?
 		expect 4 "rbpf: error: recording needs root*"
 		grep -q "^  hint: sudo .*record " "$err" || not_ok "no hint to use sudo"
+		for command in dump top serve; do
+			as_nobody ./rbpf.copy $command -p $$ > "$out" 2> "$err" < /dev/null
+			status=$?
+			expect 4 "rbpf: error: $command needs root*"
+		done
 		if [ "$(id -u)" = 0 ]; then
 			# It stands for the capabilities of BPF, but not for looking into others' processes.
 			setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+sys_admin \

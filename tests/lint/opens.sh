@@ -23,6 +23,7 @@ src/elf/code.c dlopen	a constant: the name of the disassembler'\''s library
 src/elf/debug_file.c readlink	/proc/self/fd/N: the text alone is used
 src/profile/output.c openat	the output that the user names
 src/profile/input.c open,openat	the recording that the user names
+src/target/selection.c access	the control group that the user names, below /sys/fs/cgroup
 src/engine/environment.c stat,readlink	constants: the type information of the kernel, /proc/self/ns
 src/engine/mmap_watch.c mmap	a ring of the kernel'\''s
 src/engine/bpf_object.c mmap	a BPF map

@@ -26,6 +26,13 @@ class DoctorTest < LiveTest
     assert_match(line, Rbpf.read('ps'))
   end
 
+  def test_ps_in_a_container
+    result = Rbpf.run('--pid', '--fork', '--mount-proc', Live::RBPF, 'ps', binary: 'unshare')
+    assert_equal 0, result.code, result.err
+    assert_match(/^rbpf: warning: rbpf sees only the processes of this container; .*--pid=host/, result.err)
+    refute_match(/of this container/, Rbpf.run('ps').err)
+  end
+
   # As that of a Puma's worker, which changes it after the fork.
   def test_ps_shows_the_title_of_a_process
     title = 'puma: cluster worker 0: 123 [shop]'

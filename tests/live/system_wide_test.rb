@@ -197,6 +197,24 @@ class SystemWideTest < LiveTest
     end
   end
 
+  def test_a_selection_that_nothing_matches
+    result = Rbpf.run('record', '--container', 'decaf', '--user', '54321', '-d', '300ms', '-o', path('none'))
+    assert_equal 3, result.code, result.err
+    assert_match(/^rbpf: recording all Rubies that match --container decaf --user 54321: 0 processes/, result.err)
+    assert_match(/^rbpf: error: .* matches --container decaf --user 54321\n  hint: 'rbpf ps' /, result.err)
+  end
+
+  # A control group may come later, but may also be mistyped. Only the hierarchy of version 2 has one place for it.
+  def test_a_control_group_that_is_not_there
+    v2 = 'mount -t tmpfs tmpfs /sys/fs/cgroup && touch /sys/fs/cgroup/cgroup.controllers && mkdir /sys/fs/cgroup/here'
+    %w[here nosuch].each do |group|
+      result = Rbpf.run('--mount', 'sh', '-c', "#{v2} && exec \"$@\"", 'sh', Live::RBPF, 'record', '--cgroup', "/#{group}",
+                        '-d', '100ms', '-o', path('none'), binary: 'unshare')
+      assert_equal 3, result.code, result.err
+      assert_equal group == 'nosuch', result.err.include?('rbpf: warning: there is no control group /nosuch yet'), result.err
+    end
+  end
+
   CGROUPS = '/sys/fs/cgroup'
 
   if File.writable?("#{CGROUPS}/cgroup.procs")
@@ -216,8 +234,9 @@ class SystemWideTest < LiveTest
         assert_equal([[target.pid, id]],
                      recording.json['processes'].map { |p| p.values_at('pid', 'container') })
       end
-      result = Rbpf.run('record', '--container', 'decaf', '-d', '300ms', '-o', path('none'))
-      assert_equal 3, result.code, result.err
+      row = Rbpf.json('ps', '--json').find { |r| r['pid'] == target.pid }
+      assert_equal [id, group.delete_prefix(CGROUPS)], row.values_at('container', 'cgroup')
+      assert_match(/^ *#{target.pid} .*  #{id[0, 12]}  .*heartbeat.rb$/, Rbpf.read('ps'))
     ensure
       target&.dispose
       Live.wait_until('the control groups to be empty') do
