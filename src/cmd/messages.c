@@ -159,8 +159,13 @@ void cmd_lines(const struct cmd_context *ctx, const struct buf *lines)
 
 int cmd_check_environment(const struct cmd_context *ctx, struct err *err)
 {
-	return environment_check(strcmp(ctx->command, "record") ? ctx->command : "recording",
-				 ctx->command_line, err);
+	int r = environment_check(strcmp(ctx->command, "record") ? ctx->command : "recording",
+				  ctx->command_line, err);
+
+	if (!r && !environment_keeps_pages_shared())
+		cmd_warn(ctx, "without CAP_DAC_READ_SEARCH, reading a forked worker copies the "
+			      "memory pages that it shares; 'rbpf doctor' lists all capabilities");
+	return r;
 }
 
 int cmd_prepare_worker(struct file_worker *worker, struct err *err)

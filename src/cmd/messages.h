@@ -35,7 +35,7 @@ void cmd_log_libbpf(const struct cmd_context *ctx);
 /* Whole lines as they are (a summary), to stderr; nothing with --quiet. */
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines);
 
-/* environment_check() for the command of @ctx. */
+/* environment_check() for the command of @ctx; warns of what reads worse without a capability. */
 int cmd_check_environment(const struct cmd_context *ctx, struct err *err);
 
 /*

@@ -24,32 +24,53 @@ enum {
 	ROW_BTF,
 	ROW_LOCKDOWN,
 	ROW_PID_NAMESPACE,
-	ROW_OPEN_FILES
+	ROW_OPEN_FILES,
+	ROW_OPTIONAL /* the first one */
 };
+
+/* Capabilities without which recording works, but … */
+static const struct {
+	unsigned int cap;
+	const char *row, *name;
+	const char *without;
+} optional[] = {
+	{ CAP_DAC_READ_SEARCH, "memory sharing", "CAP_DAC_READ_SEARCH",
+	  "pages that forked workers share are copied when rbpf reads them" },
+	{ CAP_CHECKPOINT_RESTORE, "mapped files", "CAP_CHECKPOINT_RESTORE",
+	  "files that were deleted since they were mapped are not read" },
+	{ CAP_SYS_NICE, "priority", "CAP_SYS_NICE",
+	  "on a busy machine, processes of some ms may be missed" },
+};
+
+_Static_assert(ROW_OPTIONAL + sizeof(optional) / sizeof(optional[0]) == ENVIRONMENT_ROWS,
+	       "a row for each");
 
 #define NEEDED "root (or CAP_BPF + CAP_PERFMON + CAP_SYS_PTRACE)"
 
 static const char BTF_PATH[] = "/sys/kernel/btf/vmlinux";
 
-bool environment_privileged(void)
+/* Whether this process has @cap; of root, where that cannot be asked for. */
+static bool has_capability(unsigned int cap)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-	static const unsigned int needed[] = { CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF };
-	size_t i;
 
 	if (syscall(SYS_capget, &head, data))
 		return geteuid() == 0;
-	/* CAP_SYS_ADMIN stands for the other two, as before 5.8. */
-	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-		unsigned int cap = needed[i];
+	return data[cap / 32].effective & 1u << cap % 32;
+}
 
-		if (data[cap / 32].effective & 1u << cap % 32)
-			continue;
-		if (cap == CAP_SYS_PTRACE || !(data[0].effective & 1u << CAP_SYS_ADMIN))
-			return false;
-	}
-	return true;
+bool environment_privileged(void)
+{
+	/* CAP_SYS_ADMIN stands for the other two, as before 5.8. */
+	return has_capability(CAP_SYS_PTRACE) &&
+	       (has_capability(CAP_SYS_ADMIN) ||
+		(has_capability(CAP_PERFMON) && has_capability(CAP_BPF)));
+}
+
+bool environment_keeps_pages_shared(void)
+{
+	return has_capability(CAP_DAC_READ_SEARCH);
 }
 
 static void probe_kernel(struct environment_row *row)
@@ -192,6 +213,17 @@ static void probe_open_files(struct environment_row *row)
 	snprintf(row->hint, sizeof(row->hint), FDS_HINT);
 }
 
+static void probe_optional(struct environment_row *row, size_t i)
+{
+	row->name = optional[i].row;
+	row->ok = has_capability(optional[i].cap);
+	if (row->ok)
+		snprintf(row->detail, sizeof(row->detail), "%s", optional[i].name);
+	else
+		snprintf(row->detail, sizeof(row->detail), "%s is missing: %s", optional[i].name,
+			 optional[i].without);
+}
+
 size_t environment_probe(struct environment_row *rows)
 {
 	memset(rows, 0, ENVIRONMENT_ROWS * sizeof(*rows));
@@ -202,6 +234,8 @@ size_t environment_probe(struct environment_row *rows)
 	probe_lockdown(&rows[ROW_LOCKDOWN]);
 	probe_pid_namespace(&rows[ROW_PID_NAMESPACE]);
 	probe_open_files(&rows[ROW_OPEN_FILES]);
+	for (size_t i = 0; ROW_OPTIONAL + i < ENVIRONMENT_ROWS; i++)
+		probe_optional(&rows[ROW_OPTIONAL + i], i);
 	return ENVIRONMENT_ROWS;
 }
 

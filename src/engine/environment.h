@@ -20,12 +20,12 @@ struct environment_row {
 	bool needed; /* recording cannot work without it */
 };
 
-#define ENVIRONMENT_ROWS 7
+#define ENVIRONMENT_ROWS 10
 
 /*
  * Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, user namespace,
  * privilege, BTF, lockdown, pid namespace, open files, of which the limit is raised as far as that
- * is allowed (base/fds.h).
+ * is allowed (base/fds.h); and what recording does worse without a capability.
  */
 size_t environment_probe(struct environment_row *rows);
 
@@ -37,6 +37,12 @@ int environment_check(const char *what, const char *command, struct err *err);
 
 /* Whether rbpf is in the initial pid namespace, and no container hides processes from it. */
 bool environment_sees_all_processes(void);
+
+/*
+ * Whether the pages that processes share stay shared when their memory is read: it takes
+ * CAP_DAC_READ_SEARCH to read those of other users so (target/memory_files.h).
+ */
+bool environment_keeps_pages_shared(void);
 
 /*
  * Whether this process may read other processes' memory and load BPF programs: root, or CAP_BPF,

@@ -77,6 +77,27 @@ class DoctorTest < LiveTest
     assert_match(/^bpf +[a-z].* FAIL$/, result.out, 'it says why')
   end
 
+  OPTIONAL = { 'memory sharing' => 'CAP_DAC_READ_SEARCH', 'mapped files' => 'CAP_CHECKPOINT_RESTORE',
+               'priority' => 'CAP_SYS_NICE' }.freeze
+
+  def test_capabilities_that_recording_can_do_without
+    sets = %w[--bounding-set --inh-caps].map do |set|
+      "#{set}=#{OPTIONAL.values.map { |cap| "-#{cap.delete_prefix('CAP_').downcase}" }.join(',')}"
+    end
+    without = ->(*args) { Rbpf.run(*sets, Live::RBPF, *args, binary: 'setpriv') }
+    said = without.call('doctor')
+    all = Rbpf.read('doctor')
+    assert_equal 0, said.code, said.out
+    OPTIONAL.each do |row, capability|
+      assert_match(/^#{row} +#{capability} is missing: .* no$/, said.out)
+      assert_match(/^#{row} +#{capability} +ok$/, all)
+    end
+    result = without.call('record', '-p', @target.pid, '-d', '300ms', '-o', path('few.data'))
+    assert_equal 0, result.code, result.err
+    assert_match(/^rbpf: warning: without CAP_DAC_READ_SEARCH, /, result.err)
+    refute_match(/CAP_/, Rbpf.run('record', '-p', @target.pid, '-d', '300ms', '-o', path('few.data')).err)
+  end
+
   # Its root has all capabilities, but not over the kernel. A machine may allow no such namespace: then /proc tells of
   # one.
   def test_a_user_namespace

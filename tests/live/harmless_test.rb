@@ -54,6 +54,33 @@ class HarmlessTest < LiveTest
     refute_match(/priority/, result.err)
   end
 
+  # As rbpf-record(1) has it; the ring apart.
+  def test_memory_in_the_kernel
+    said = File.read(File.expand_path('../../man/rbpf-record.1', __dir__))
+    numbers = said[/about (\d+) MB \((\d+) MB with\n.Fl -no-native ;\n(\d+) MB more.*\n.*\nand (0\.\d) MB for each CPU/m]
+    refute_nil numbers, 'the manual page says it in other words'
+    all, less, more, cpu = Regexp.last_match.captures.map(&:to_f)
+    cpus = Integer(File.read('/sys/devices/system/cpu/possible')[/\d+$/]) + 1
+    { [] => all, %w[--no-native] => less, %w[--mode states] => all + more }.each do |options, megabytes|
+      rbpf = attach([@target], *options)
+      maps = kernel_memory(rbpf.pid)
+      rbpf.stop
+      assert_in_delta megabytes + cpus * cpu, maps / 1e6, 1 + cpus * 0.05, options.inspect
+    end
+  end
+
+  RING = 27 # BPF_MAP_TYPE_RINGBUF
+
+  # Bytes of the BPF maps of @pid, each of which may be open more than once.
+  def kernel_memory(pid)
+    maps = Dir["/proc/#{pid}/fdinfo/*"].to_h do |file|
+      facts = File.read(file).scan(/^(map_\w+|memlock):\s+(\d+)/).to_h
+      [facts['map_id'], facts]
+    end
+    maps.delete(nil)
+    maps.values.reject { |map| map['map_type'].to_i == RING }.sum { |map| map['memlock'].to_i }
+  end
+
   # Where memory runs out rbpf and its helpers are ended first, and what it runs when it would have been.
   def test_rbpf_goes_first_if_memory_runs_out
     shell = 'sleep 0.3; cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj; ' \
