@@ -2,6 +2,7 @@
 #include "cmd/filter_options.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -416,18 +417,19 @@ static int compile_patterns(const struct filter_options *opts, struct view_filte
 	return r;
 }
 
-/* Move the lists of @opts to @ret. */
-static void take_ids(struct filter_options *opts, struct view_filter *ret)
+static int copy_list(const struct pid_list *list, pid_t **ret, size_t *n, struct err *err)
 {
-	ret->n_pids = opts->pids.n;
-	ret->pids = take_ptr(opts->pids.pids);
-	ret->n_tids = opts->tids.n;
-	ret->tids = take_ptr(opts->tids.pids);
-	opts->pids.n = 0;
-	opts->tids.n = 0;
+	if (!list->n)
+		return 0;
+	*ret = calloc(list->n, sizeof(**ret));
+	if (!*ret)
+		return err_oom(err);
+	memcpy(*ret, list->pids, list->n * sizeof(**ret));
+	*n = list->n;
+	return 0;
 }
 
-int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
+int cmd_filter(const struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
 	       struct err *err)
 {
 	int r;
@@ -453,9 +455,12 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 		r = cmd_check_times(ret, err);
 	if (!r)
 		r = compile_patterns(opts, ret, err);
+	if (!r)
+		r = copy_list(&opts->pids, &ret->pids, &ret->n_pids, err);
+	if (!r)
+		r = copy_list(&opts->tids, &ret->tids, &ret->n_tids, err);
 	if (r)
 		return r;
-	take_ids(opts, ret);
 	if (opts->state) {
 		r = state_set_parse(opts->state, &ret->states, err);
 		if (r)

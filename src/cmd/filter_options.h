@@ -46,12 +46,12 @@ extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 	}
 
 /*
- * Make a view_filter of the options; it takes over their pid lists. @usual is the mode where none
- * is asked for. ERR_USAGE for a bad pattern, an empty range of time, or two modes. @ret is
- * VIEW_FILTER_INIT before (a regex_t cannot be moved, so it is filled in place); the caller
- * releases it with view_filter_deinit(), also after a failure.
+ * Make a view_filter of the options, with pid lists of its own: a command that reads two recordings
+ * makes one for each. @usual is the mode where none is asked for. ERR_USAGE for a bad pattern, an
+ * empty range of time, or two modes. @ret is VIEW_FILTER_INIT before (a regex_t cannot be moved, so
+ * it is filled in place); the caller releases it with view_filter_deinit(), also after a failure.
  */
-int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
+int cmd_filter(const struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
 	       struct err *err);
 
 /* The option that says which event is shown, "--waker" or "--event"; NULL if none does. */

@@ -1506,6 +1506,11 @@ if begin "flame: another time of the same recording is what --diff compares with
 	else
 		not_ok "$(cat said.txt samples.txt)"
 	fi
+	for args in "--pid 4242" "--tid 4242"; do
+		# shellcheck disable=SC2086 # words
+		run flame --base-to 2s --from 2s $args full.data
+		if grep -q 'compared with another time' "$out"; then expect 0 ""; else not_ok "$args"; fi
+	done
 fi
 if begin "output to a file"; then
 	rm -f out.svg out.folded
