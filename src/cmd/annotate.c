@@ -218,7 +218,10 @@ static int render_code(const struct annotate_line *line, struct annotate *a,
 	return r;
 }
 
-/* What there is of one event, or -ENODATA with ERR_EMPTY. */
+/*
+ * What there is of one event, or -ENODATA with ERR_EMPTY. @rec is then open, too, if --event has
+ * not named the event: for the names of the others.
+ */
 static int annotate_event(const struct cmd_context *ctx, const struct annotate_line *line,
 			  const char *target, struct patterns *patterns, struct file_worker *worker,
 			  struct recording *rec, struct buf *out, struct err *err)
@@ -241,8 +244,8 @@ static int annotate_event(const struct cmd_context *ctx, const struct annotate_l
 	};
 	int r;
 
-	r = cmd_open_recording(ctx, line->input, &no_recording, &patterns->filter, &needs, rec,
-			       err);
+	r = (patterns->filter.event ? cmd_open_recording : cmd_open_recording_of_any_event)(
+		ctx, line->input, &no_recording, &patterns->filter, &needs, rec, err);
 	if (r)
 		return r;
 	cmd_limit_output(rec, out);

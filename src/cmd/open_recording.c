@@ -85,9 +85,9 @@ static void map_large_arrays(void)
 #endif
 }
 
-static bool has_samples(const struct profile *p, const struct read_options *opts)
+static bool has_samples(const struct profile *p, bool of_any_event)
 {
-	return p->n_samples || (read_options_of_all_events(opts) && p->totals.samples);
+	return p->n_samples || (of_any_event && p->totals.samples);
 }
 
 /* What is missing where there are no samples of @event. */
@@ -124,9 +124,10 @@ static void no_samples(const struct recording *rec, struct err *err)
 			      "what they were");
 }
 
-int cmd_open_recording(const struct cmd_context *ctx, const char *input,
-		       const struct option_rest *rest, struct view_filter *filter,
-		       const struct read_options *needs, struct recording *ret, struct err *err)
+static int open_recording(const struct cmd_context *ctx, const char *input,
+			  const struct option_rest *rest, struct view_filter *filter,
+			  const struct read_options *needs, bool any_event, struct recording *ret,
+			  struct err *err)
 {
 	struct read_options opts = *needs;
 	struct recording rec = RECORDING_INIT;
@@ -155,7 +156,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
 	if (r)
 		return read_failed(rec.path, r, err);
-	if (!has_samples(&rec.profile, &opts)) {
+	if (!has_samples(&rec.profile, any_event || read_options_of_all_events(&opts))) {
 		no_samples(&rec, err);
 		recording_close(&rec);
 		return -ENODATA;
@@ -173,6 +174,21 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 		cmd_warn_of_no_traces(ctx, &rec);
 	*ret = rec;
 	return 0;
+}
+
+int cmd_open_recording(const struct cmd_context *ctx, const char *input,
+		       const struct option_rest *rest, struct view_filter *filter,
+		       const struct read_options *needs, struct recording *ret, struct err *err)
+{
+	return open_recording(ctx, input, rest, filter, needs, false, ret, err);
+}
+
+int cmd_open_recording_of_any_event(const struct cmd_context *ctx, const char *input,
+				    const struct option_rest *rest, struct view_filter *filter,
+				    const struct read_options *needs, struct recording *ret,
+				    struct err *err)
+{
+	return open_recording(ctx, input, rest, filter, needs, true, ret, err);
 }
 
 int cmd_prepare_recording(struct recording *rec, const struct view_filter *filter, struct err *err)

@@ -25,6 +25,15 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 		       const struct option_rest *rest, struct view_filter *filter,
 		       const struct read_options *needs, struct recording *ret, struct err *err);
 
+/*
+ * The same, but a recording without samples of that event is opened, too, if it has others: that of
+ * a process that only waits has none of CPU time.
+ */
+int cmd_open_recording_of_any_event(const struct cmd_context *ctx, const char *input,
+				    const struct option_rest *rest, struct view_filter *filter,
+				    const struct read_options *needs, struct recording *ret,
+				    struct err *err);
+
 /* For what shows traces: say so if @rec has none. */
 void cmd_warn_of_no_traces(const struct cmd_context *ctx, const struct recording *rec);
 

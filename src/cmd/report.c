@@ -507,6 +507,12 @@ static struct read_options needs_of(const struct report_line *line, renderer ren
 	};
 }
 
+/* --info tells of a recording what it has, also if that is nothing of the event. */
+static bool is_of_any_event(const struct report_line *line, const struct view_filter *filter)
+{
+	return line->info && !view_filter_of_samples(filter);
+}
+
 static int report_recording(const struct cmd_context *ctx, struct report_line *line,
 			    const struct option_rest *rest, struct report_patterns *patterns,
 			    struct err *err)
@@ -541,7 +547,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	needs = needs_of(line, render, filter);
 	/* These leave samples out, and who was charged with what is not known any more. */
 	report.gvl_pairs = is_of_all_time(line) && !is_shaped(line);
-	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
+	r = (is_of_any_event(line, filter) ? cmd_open_recording_of_any_event : cmd_open_recording)(
+		ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;
 	/* A filter for traces has said so already. */

@@ -242,7 +242,8 @@ static int serve_file(struct serving *run, const struct option_rest *rest, struc
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "serve reads a recording more than once, so it cannot be a pipe");
 	/* Read once, so that what is wrong with it is said now. */
-	r = cmd_open_recording(run->ctx, run->line->input, rest, &filter, &needs, &rec, err);
+	r = cmd_open_recording_of_any_event(run->ctx, run->line->input, rest, &filter, &needs, &rec,
+					    err);
 	/* Of other commands, a number without -p is a pid that they do not take. */
 	if (r == -ENOENT && rest->n && !rest->argv[0][strspn(rest->argv[0], "0123456789")])
 		err_hint(err, "rbpf serve -p %s", rest->argv[0]);

@@ -64,7 +64,8 @@ static int build(const struct annotate *a, struct source_lines *ret, struct err 
 
 	if (failed)
 		return err_code(err, failed);
-	if (!ret->all.samples)
+	/* Not filters, but the event has left none where nothing was sampled of it. */
+	if (!ret->all.samples && r->rec->profile.n_samples)
 		return report_nothing(r, err);
 	return ret->n ? 0 : no_lines(a, err);
 }

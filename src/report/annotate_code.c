@@ -32,10 +32,10 @@ static int check(const struct annotate *a, const struct instructions *c, struct 
 {
 	const struct report *r = &a->report;
 
-	if (!c->all.samples)
-		return report_nothing(r, err);
-	if (c->n_functions)
+	if (c->all.samples && c->n_functions)
 		return 0;
+	if (!c->all.samples && (c->n_functions || r->rec->profile.n_samples))
+		return report_nothing(r, err);
 	err_set(err, -ENODATA, ERR_EMPTY, "no native function in %s is called '%.200s'",
 		recording_name(r->rec), a->target);
 	err_hint(err, "rbpf report --stack native -n 0 lists the functions");

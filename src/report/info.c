@@ -173,7 +173,7 @@ int report_info(const struct report *r, struct buf *out, struct err *err)
 
 	if (ret) {
 		err_code(err, ret);
-	} else if (!selected.samples) {
+	} else if (!selected.samples && r->rec->profile.n_samples) {
 		ret = report_nothing(r, err);
 	} else {
 		render_info(r, &selected, out);

@@ -468,6 +468,34 @@ if begin "a recording of waits alone"; then
 	expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
 	run export -f folded --event wait idle.data
 	expect 0 ""
+	run annotate -i idle.data Cart#total
+	if grep -q '(wait)' "$out"; then expect 0 ""; else not_ok "annotate: not the event that it has"; fi
+	run annotate -i idle.data --event cpu Cart#total
+	expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
+	run annotate -i idle.data nothing
+	expect 6 "rbpf: error: no file and no method in idle.data is called 'nothing'"
+	run annotate -i idle.data --stack native nothing
+	expect 6 "rbpf: error: no native function in idle.data is called 'nothing'"
+	run report --info idle.data
+	if grep -q '^event      wait' "$out" && grep -q '^processes  1$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "--info does not say what it has"
+	fi
+	run report --info --pid 4242 idle.data
+	expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
+	run report --info empty.data
+	expect 6 "rbpf: error: empty.data holds no samples"
+	"$rbpf" serve idle.data < /dev/null > "$out" 2> "$err" &
+	pid=$!
+	for i in $(seq 100); do
+		if [ -s "$out" ] || ! kill -0 $pid 2> /dev/null; then break; fi
+		sleep 0.1
+	done
+	kill -TERM $pid 2> /dev/null
+	wait $pid
+	status=$?
+	if grep -q '^http://' "$out"; then ok; else not_ok "serve does not start"; fi
 fi
 # Three of 2 ms, and one of 2.5 s that has three samples.
 if begin "how long waits were"; then
