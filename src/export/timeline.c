@@ -114,9 +114,10 @@ static int take_sample(void *arg, const struct profile_sample *s)
 	return spans_add_cpu(&t->spans, s->thread, ts, &span);
 }
 
-static bool request_shown(const struct timeline *t, const struct profile_request *request)
+static bool request_shown(const struct timeline *t, uint32_t id)
 {
-	return request->samples && view_request_selected(t->shown.selection, request->kind);
+	return t->profile->requests[id].samples &&
+	       view_one_request_selected(t->shown.selection, id);
 }
 
 static int take_requests(struct timeline *t)
@@ -124,7 +125,7 @@ static int take_requests(struct timeline *t)
 	const struct profile *p = t->profile;
 	int r = 0;
 
-	for (size_t i = 1; i < p->n_requests && !r; i++) {
+	for (uint32_t i = 1; i < p->n_requests && !r; i++) {
 		const struct profile_request *request = &p->requests[i];
 		struct time_span span = {
 			.start = since_origin(t, request->first_ts),
@@ -135,7 +136,7 @@ static int take_requests(struct timeline *t)
 		};
 
 		span.len = since_origin(t, request->last_ts) - span.start;
-		if (request_shown(t, request))
+		if (request_shown(t, i))
 			r = spans_add(&t->requests, request->thread, &span);
 	}
 	return r;

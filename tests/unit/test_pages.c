@@ -13,6 +13,7 @@
 #include "export/page_tree.h"
 #include "export/timeline.h"
 #include "page/assets.h"
+#include "support/all_time.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
@@ -158,6 +159,51 @@ Test(pages, rows_have_the_sums_of_threads)
 	cr_expect_eq(i, 3);
 	cr_expect_eq(number(json_object_get(about, "all"), "sum"), sum);
 	json_decref(about);
+	builder_deinit(&b);
+}
+
+/* The first byte of packed numbers, which stand in base64. */
+static unsigned int first_byte(const char *packed)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	return (unsigned int)(strchr(digits, packed[0]) - digits) << 2 |
+	       (unsigned int)(strchr(digits, packed[1]) - digits) >> 4;
+}
+
+/* How many requests the only row of the timeline has. */
+static unsigned int requests_drawn(struct profile_builder *b, uint64_t slower_than_ns)
+{
+	const struct read_options opts = {
+		.by_request = true, .by_thread = true, .wall = true, .slow_ns = slower_than_ns
+	};
+	const struct view_filter f = { .slower_than_ns = slower_than_ns };
+	_cleanup_buf_ struct buf page = BUF_INIT;
+	_cleanup_free_ char *packed = NULL;
+	struct profile p = PROFILE_INIT;
+
+	all_time_read(b, opts, &p);
+	cr_assert_eq(render(&p, timeline_render, &f, 0, &page, NULL), 0);
+	packed = element(&page, "requests");
+	profile_deinit(&p);
+	return first_byte(packed);
+}
+
+Test(pages, only_requests_that_the_filter_selects_are_drawn)
+{
+	struct profile_builder b;
+	uint32_t thread, waits;
+
+	builder_init(&b);
+	builder_states(&b);
+	thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	waits = builder_reason(&b, builder_path(&b, "a"), REASON_WAIT_NETWORK);
+	for (uint64_t ms = 10; ms <= 50; ms += 10)
+		builder_state(&b, thread, waits, BUILDER_WAIT, ms * 1000000,
+			      builder_request(&b, thread, "rails", "A#b"));
+	cr_expect_eq(requests_drawn(&b, 0), 5);
+	cr_expect_eq(requests_drawn(&b, 25000000), 3);
 	builder_deinit(&b);
 }
 
