@@ -92,6 +92,10 @@ static uint64_t half_period(const struct profile *p)
 	return 0;
 }
 
+/*
+ * @room is known from samples of the event, and others of the request may be beyond it. Nor is a
+ * neighbour what two CPUs have written in the wrong order.
+ */
 static struct request_span span_of(const struct profile *p, uint32_t id, const struct room *room,
 				   uint64_t half)
 {
@@ -103,14 +107,16 @@ static struct request_span span_of(const struct profile *p, uint32_t id, const s
 		start = start > half ? start - half : 0;
 	if (start < begin)
 		start = begin;
-	if (start < room->after)
+	if (start < room->after && room->after <= r->first_ts)
 		start = room->after;
+	if (start < r->after_ts && r->after_ts <= r->first_ts)
+		start = r->after_ts;
 	if (!r->last_waits)
 		profile_add(&end, half);
-	if (room->before && end > room->before)
+	if (end > room->before && room->before >= r->last_ts)
 		end = room->before;
-	if (end < r->last_ts)
-		end = r->last_ts;
+	if (end > r->until_ts && r->until_ts >= r->last_ts)
+		end = r->until_ts;
 	return (struct request_span) {
 		.id = id,
 		.start = start < r->last_ts ? start : r->last_ts,
@@ -118,12 +124,57 @@ static struct request_span span_of(const struct profile *p, uint32_t id, const s
 	};
 }
 
+/* Where between the samples of two requests of a thread the first one ends. */
+static uint64_t border_of(const struct profile_request *first, const struct profile_request *second)
+{
+	if (first->last_waits || second->first_ts <= first->last_ts)
+		return first->last_ts;
+	if (second->first_waits)
+		return second->first_ts;
+	return first->last_ts + (second->first_ts - first->last_ts) / 2;
+}
+
+/* What is between them need not be of the event from whose samples the room of each is known. */
+static void separate(const struct profile *p, struct request_span *first,
+		     struct request_span *second)
+{
+	uint64_t border = border_of(&p->requests[first->id], &p->requests[second->id]);
+
+	if (second->start >= first->end)
+		return;
+	if (border > first->end)
+		border = first->end;
+	if (border < first->start)
+		border = first->start;
+	first->end = second->start = border;
+	if (second->end < border)
+		second->end = border;
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct request_span *x = a, *y = b;
+
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Put the @n spans of a thread into the order of time, in which they do not overlap. */
+static void order_spans(const struct profile *p, struct request_span *spans, size_t n)
+{
+	if (n)
+		qsort(spans, n, sizeof(*spans), by_end);
+	for (size_t i = 1; i < n; i++)
+		separate(p, &spans[i - 1], &spans[i]);
+}
+
 static bool is_shown(const struct profile *p, const struct view_selection *sel, uint32_t request)
 {
 	return p->requests[request].samples && view_one_request_selected(sel, request);
 }
 
-/* Sorted by counting; requests are defined in the order in which they begin. */
+/* Those of each thread together, by counting, and then by time. */
 static void sort_spans(const struct profile *p, const struct view_selection *sel,
 		       const struct room *rooms, struct request_spans *spans)
 {
@@ -141,6 +192,9 @@ static void sort_spans(const struct profile *p, const struct view_selection *sel
 		if (is_shown(p, sel, i))
 			spans->spans[spans->first[p->requests[i].thread + 1]++] =
 				span_of(p, i, &rooms[i], half);
+	for (size_t i = 0; i < p->n_threads; i++)
+		order_spans(p, &spans->spans[spans->first[i]],
+			    spans->first[i + 1] - spans->first[i]);
 }
 
 int request_spans_init(const struct profile *p, const struct view_selection *sel,

@@ -5,7 +5,8 @@
  * A request is known by its samples alone. One that begins or ends with a wait has done so exactly
  * there; from a tick it is half a period of the clock on average, as profile_request_ns() reckons,
  * so that one with a single tick has a length, too. A span does not go beyond a wait next to it,
- * nor further than half of the way to a tick next to it: spans of a thread must not overlap.
+ * nor further than half of the way to a tick next to it, whichever event is shown: spans of a
+ * thread must not overlap.
  */
 #ifndef RBPF_EXPORT_REQUEST_SPANS_H
 #define RBPF_EXPORT_REQUEST_SPANS_H

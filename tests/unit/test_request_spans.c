@@ -40,10 +40,10 @@ static void add(uint32_t ms, uint32_t length, uint32_t request)
 	builder_state(&b, thread, code, BUILDER_CPU, BUILDER_PERIOD, request);
 }
 
-/* "start-end", in ms, of all requests. */
-static void expect(const char *expected)
+/* "start-end", in ms, of all requests, as they are shown with samples of @event. */
+static void expect_of(const char *event, const char *expected)
 {
-	const struct read_options opts = { .by_request = true, .wall = true };
+	const struct read_options opts = { .event = event, .by_request = true };
 	struct profile p = PROFILE_INIT;
 	struct request_spans spans = REQUEST_SPANS_INIT;
 	struct shown shown;
@@ -64,6 +64,11 @@ static void expect(const char *expected)
 	request_spans_deinit(&spans);
 	shown_deinit(&shown);
 	profile_deinit(&p);
+}
+
+static void expect(const char *expected)
+{
+	expect_of(EVENT_WALL, expected);
 }
 
 /* The period is 10 ms. */
@@ -121,4 +126,52 @@ Test(request_spans, begins_with_the_recording)
 {
 	add(2, 0, builder_request(&b, thread, "rails", "A#b"));
 	expect("0-7 ");
+}
+
+/* That a request waits is known, though only ticks are shown. */
+Test(request_spans, requests_do_not_overlap_where_waits_are_not_shown)
+{
+	uint32_t first = builder_request(&b, thread, "rails", "A#b");
+	uint32_t second = builder_request(&b, thread, "rails", "A#c");
+	uint32_t third = builder_request(&b, thread, "rails", "A#d");
+
+	add(20, 0, first);
+	add(40, 18, first);
+	add(43, 0, second);
+	add(60, 14, third);
+	add(62, 0, third);
+	expect("15-40 40-46 46-67 ");
+	expect_of(EVENT_CPU, "15-40 40-46 46-67 ");
+}
+
+Test(request_spans, waits_that_are_not_shown_are_next_to_a_request)
+{
+	add(18, 5, 0);
+	add(20, 0, builder_request(&b, thread, "rails", "A#b"));
+	add(26, 3, 0);
+	expect_of(EVENT_CPU, "18-23 ");
+}
+
+/* Nor are ticks where only waits are. */
+Test(request_spans, requests_do_not_overlap_where_ticks_are_not_shown)
+{
+	uint32_t first = builder_request(&b, thread, "rails", "A#b");
+	uint32_t second = builder_request(&b, thread, "rails", "A#c");
+
+	add(20, 10, first);
+	add(22, 0, first);
+	add(28, 0, second);
+	add(40, 10, second);
+	expect_of(EVENT_WAIT, "10-25 25-40 ");
+}
+
+/* The second one has the lower id, for it is read first. */
+Test(request_spans, a_request_that_is_read_late_is_where_it_was)
+{
+	uint32_t second = builder_request(&b, thread, "rails", "A#b");
+
+	add(50, 10, second);
+	add(30, 10, builder_request(&b, thread, "rails", "A#c"));
+	add(60, 10, second);
+	expect("20-30 40-60 ");
 }
