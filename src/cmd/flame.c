@@ -242,6 +242,21 @@ static int check_diff(const struct flame_line *line, struct err *err)
 	return 0;
 }
 
+/* Of @rec, which is what is compared with. */
+static int refuse_empty_base(const struct flame_line *line, const struct recording *rec,
+			     struct err *err)
+{
+	const char *when = line->base_from && line->base_to ? " between --base-from and --base-to"
+			   : line->base_from		    ? " after --base-from"
+			   : line->base_to		    ? " before --base-to"
+							    : "";
+
+	err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s%s passes the filters",
+		recording_name(rec), when);
+	err_hint(err, "there is nothing to compare with");
+	return -ENODATA;
+}
+
 /* Read the recording that --diff names, or the other time of that of @rest. */
 static int read_base(const struct cmd_context *ctx, const struct flame_line *line,
 		     const struct option_rest *rest, struct flame_base *ret, struct err *err)
@@ -274,6 +289,8 @@ static int read_base(const struct cmd_context *ctx, const struct flame_line *lin
 		r = flame_base_init(&rec.profile, &filter, line->inverted, ret);
 		if (r)
 			tree_error(r, err);
+		else if (!ret->all.samples)
+			r = refuse_empty_base(line, &rec, err);
 	}
 	cmd_shape_release(&shape_to);
 	view_filter_deinit(&filter);

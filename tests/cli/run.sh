@@ -1539,6 +1539,15 @@ if begin "flame: another time of the same recording is what --diff compares with
 		run flame --base-to 2s --from 2s $args full.data
 		if grep -q 'compared with another time' "$out"; then expect 0 ""; else not_ok "$args"; fi
 	done
+	run flame --base-from 10s --base-to 11s full.data
+	expect 6 "rbpf: error: no sample of full.data between --base-from and --base-to passes the filters"
+	if grep -q 'hint: there is nothing to compare with' "$err"; then ok; else not_ok "no hint"; fi
+	run flame --base-from 10s full.data
+	expect 6 "rbpf: error: no sample of full.data after --base-from passes the filters"
+	run flame --base-to 1ms full.data
+	expect 6 "rbpf: error: no sample of full.data before --base-to passes the filters"
+	run flame --diff few.data --from 2s full.data
+	expect 6 "rbpf: error: no sample of few.data passes the filters"
 fi
 if begin "output to a file"; then
 	rm -f out.svg out.folded
