@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -39,6 +40,7 @@
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/label.h"
+#include "view/state.h"
 
 #define DEFAULT_WIDTH	  1200
 #define MIN_WIDTH	  200
@@ -113,31 +115,59 @@ static void add_hidden(struct json *j, uint32_t origins)
 	json_array_end(j);
 }
 
+static void add_states(struct json *j, uint32_t states)
+{
+	if (!states)
+		return;
+	json_array_begin(j, "state");
+	for (size_t i = 0; i < STATES; i++)
+		if (states & 1u << i)
+			json_str(j, NULL, state_word(i));
+	if (states >> STATE_SET_HELD_SHIFT & ~states & STATE_SET_FREE)
+		json_str(j, NULL, STATE_WORD_HELD);
+	json_array_end(j);
+}
+
 /* The patterns themselves are in "drawn_by": compiled ones cannot be read. */
+static void add_patterns(struct json *j, const struct view_filter *f)
+{
+	const struct {
+		const char *key;
+		bool given;
+	} patterns[] = {
+		{ "thread", f->has_thread },
+		{ "comm", f->has_comm },
+		{ "container", f->has_container },
+		{ "request", f->has_request },
+		{ "include", f->has_include || f->applied.include },
+		{ "exclude", f->has_exclude || f->applied.exclude },
+		{ "expression", f->expr || f->applied.expr },
+		{ "root", f->applied.root },
+		{ "collapse_recursion", f->applied.collapse_recursion },
+		{ "no_gc", f->no_gc },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
+		if (patterns[i].given)
+			json_bool(j, patterns[i].key, true);
+}
+
 static void add_filters(struct json *j, const struct view_filter *f)
 {
 	json_object_begin(j, "filters");
 	if (f) {
 		add_pids(j, "pid", f->pids, f->n_pids);
 		add_pids(j, "tid", f->tids, f->n_tids);
-		if (f->has_thread)
-			json_bool(j, "thread", true);
-		if (f->has_comm)
-			json_bool(j, "comm", true);
-		if (f->has_include)
-			json_bool(j, "include", true);
-		if (f->has_exclude)
-			json_bool(j, "exclude", true);
-		if (f->expr)
-			json_bool(j, "expression", true);
+		add_patterns(j, f);
+		add_states(j, f->states | f->ended);
+		if (f->slower_than_ns)
+			json_u64(j, "request_slower_than_ns", f->slower_than_ns);
 		if (f->from_ns)
 			json_u64(j, "from_ns", f->from_ns);
 		if (f->to_ns)
 			json_u64(j, "to_ns", f->to_ns);
 		if (f->stack != STACK_ALL && f->stack != STACK_MIXED)
 			json_str(j, "stack", stack_mode_name(f->stack));
-		if (f->no_gc)
-			json_bool(j, "no_gc", true);
 		if (f->hide)
 			add_hidden(j, f->hide);
 	}

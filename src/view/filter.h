@@ -51,6 +51,11 @@ struct view_filter {
 	uint32_t ended; /* wakeups that ended a wait in these, applied when it is read; 0: all */
 	uint32_t hide;	/* … without those of these origins: bits 1 << enum code_origin */
 	bool no_gc;	/* drop samples of garbage collection, see gc_phase.h */
+	/* What profile_reshape() has applied, and left out of this: for what says so. */
+	struct {
+		bool include, exclude, expr;
+		bool root, collapse_recursion;
+	} applied;
 };
 
 #define VIEW_FILTER_INIT                                                                           \

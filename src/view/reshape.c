@@ -163,8 +163,13 @@ static void take_stacks(struct reshape *r)
 	p->cap_stacks = r->cap_stacks;
 }
 
-static void drop_patterns(struct view_filter *f)
+static void drop_patterns(struct view_filter *f, const struct reshape_options *opts)
 {
+	f->applied.include = f->has_include;
+	f->applied.exclude = f->has_exclude;
+	f->applied.expr = f->expr;
+	f->applied.root = opts->has_root;
+	f->applied.collapse_recursion = opts->collapse_recursion;
 	if (f->has_include)
 		regfree(&f->include);
 	if (f->has_exclude)
@@ -187,7 +192,7 @@ int profile_reshape(struct profile *p, struct view_filter *f, const struct resha
 	if (!ret) {
 		reshape_samples(&r);
 		take_stacks(&r);
-		drop_patterns(f);
+		drop_patterns(f, opts);
 	}
 	reshape_deinit(&r);
 	return ret;

@@ -29,7 +29,8 @@ struct reshape_options {
 /*
  * Reshape the samples of @p that @f selects; others are removed, so that @f, whose patterns see
  * whole stacks, must not be applied again: its patterns for frames and its expression are dropped
- * here. Frames, threads and the sums of the recording stay. Does nothing if @opts ask for nothing.
+ * here; its .applied says which. Frames, threads and the sums of the recording stay. Does nothing
+ * if @opts ask for nothing.
  *
  * Returns 0, -ENOMEM, or -EINVAL (as view_selection_new()); then @p is as it was.
  */

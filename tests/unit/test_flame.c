@@ -15,10 +15,12 @@
 #include "export/flame.h"
 #include "export/assets.h"
 #include "export/flame_text.h"
+#include "support/all_time.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
 #include "support/merged.h"
 #include "view/filter.h"
+#include "view/reshape.h"
 #include "view/state.h"
 
 static struct profile_builder b;
@@ -566,6 +568,82 @@ Test(flame, deep_stacks)
 	cr_expect_eq(pic.n, 10001);
 	cr_expect_gt(pic.height, 170000);
 	picture_deinit(&pic);
+}
+
+/* What the <desc> of the picture of @opts has. */
+static json_t *description(const struct flame_options *opts)
+{
+	char *svg = render(opts), *text;
+	const char *at = strstr(svg, "<desc>") + strlen("<desc>");
+	json_error_t why;
+	json_t *root;
+
+	text = text_until(&at, "</desc>");
+	root = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+	cr_assert_not_null(root, "%s", why.text);
+	free(text);
+	free(svg);
+	return root;
+}
+
+static void expect_filters(const struct view_filter *f, const char *want)
+{
+	const struct flame_options opts = { .filter = f };
+	json_t *root = description(&opts);
+	char *got = json_dumps(json_object_get(root, "filters"), JSON_COMPACT | JSON_SORT_KEYS);
+
+	cr_expect_str_eq(got, want);
+	free(got);
+	json_decref(root);
+}
+
+static void set_pattern(regex_t *re, bool *has)
+{
+	cr_assert_eq(view_filter_regex(re, has, ".", "a pattern", NULL), 0);
+}
+
+Test(flame, description_has_all_filters)
+{
+	struct view_filter f = { .slower_than_ns = 0 };
+	const struct reshape_options root = { .collapse_recursion = true };
+
+	builder_contain(&b, 0, "c0ffee", 1);
+	builder_add(&b, thread, builder_path(&b, "a"), 3);
+	b.out.profile.by_request = true;
+	set_pattern(&f.container, &f.has_container);
+	set_pattern(&f.request, &f.has_request);
+	set_pattern(&f.include, &f.has_include);
+	f.states = state_set_of(STATE_USER) | state_set_of(STATE_GVL);
+	expect_filters(&f, "{\"container\":true,\"include\":true,\"request\":true,"
+			   "\"state\":[\"user\",\"gvl\"]}");
+	cr_assert_eq(profile_reshape(&b.out.profile, &f, &root), 0);
+	cr_expect_not(f.has_include);
+	expect_filters(&f, "{\"collapse_recursion\":true,\"container\":true,\"include\":true,"
+			   "\"request\":true,\"state\":[\"user\",\"gvl\"]}");
+	view_filter_deinit(&f);
+	f.ended = 1u << STATE_LOCK;
+	expect_filters(&f, "{\"state\":[\"lock\"]}");
+	f.ended = 0;
+	f.states = state_set_of(STATE_USER) | STATE_SET_HELD;
+	expect_filters(&f, "{\"state\":[\"user\",\"gvl-held\"]}");
+}
+
+Test(flame, description_has_the_length_of_requests)
+{
+	const struct view_filter f = { .slower_than_ns = 30000000 };
+	const struct flame_options opts = { .filter = &f };
+	const struct read_options read = { .by_request = true,
+					   .wall = true,
+					   .slow_ns = f.slower_than_ns };
+	_cleanup_buf_ struct buf svg = BUF_INIT;
+	struct profile p = PROFILE_INIT;
+
+	builder_states(&b);
+	builder_fast_and_slow(&b);
+	all_time_read(&b, read, &p);
+	cr_assert_eq(flame_render(&p, &opts, &svg, NULL), 0);
+	cr_expect(strstr(buf_str(&svg), "{&quot;request_slower_than_ns&quot;:30000000}"));
+	profile_deinit(&p);
 }
 
 Test(flame, description_says_where_it_comes_from)

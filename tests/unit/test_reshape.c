@@ -114,6 +114,8 @@ Test(reshape, patterns_of_the_filter)
 	reshape(&f, "x", false);
 	expect_stacks("x|y 2\n");
 	cr_expect_not(f.has_include);
+	cr_expect(f.applied.include && f.applied.root);
+	cr_expect_not(f.applied.exclude || f.applied.expr || f.applied.collapse_recursion);
 	view_filter_deinit(&f);
 }
 
