@@ -241,15 +241,16 @@ static int parse_origins(const char *list, uint32_t *ret, struct err *err)
 }
 
 /* An end of the range of time that the expression asks for, unless an option does. */
-static void take_bound(struct view_expr *e, bool end, uint64_t *since_start,
+static bool take_bound(struct view_expr *e, bool end, uint64_t *since_start,
 		       struct wall_time *by_clock)
 {
 	struct time_cut bound;
 
 	if (*since_start || by_clock->given || !view_expr_take_bound(e, end, &bound))
-		return;
+		return false;
 	*since_start = bound.since_start_ns;
 	*by_clock = bound.clock;
+	return true;
 }
 
 static int parse_filter(const struct filter_options *opts, struct view_filter *ret, struct err *err)
@@ -263,8 +264,10 @@ static int parse_filter(const struct filter_options *opts, struct view_filter *r
 	if (r)
 		return r;
 	e = ret->expr;
-	take_bound(e, false, &ret->from_ns, &ret->from);
-	take_bound(e, true, &ret->to_ns, &ret->to);
+	if (take_bound(e, false, &ret->from_ns, &ret->from))
+		ret->from_name = "the start that --filter asks for";
+	if (take_bound(e, true, &ret->to_ns, &ret->to))
+		ret->to_name = "the end that --filter asks for";
 	if (e->event && ret->event && strcmp(e->event, ret->event) != 0)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "--filter asks for event %.100s, %s for %.100s", e->event,
@@ -276,33 +279,27 @@ static int parse_filter(const struct filter_options *opts, struct view_filter *r
 	return 0;
 }
 
-static int check_times(const struct view_filter *f, const char *from, const char *to,
-		       struct err *err)
-{
-	if (f->to_ns && f->from_ns >= f->to_ns)
-		return err_set(err, -EINVAL, ERR_USAGE, "%s must be before %s", from, to);
-	return 0;
-}
-
 int cmd_check_times(const struct view_filter *f, struct err *err)
 {
-	return check_times(f, "--from", "--to", err);
+	if (f->to_ns && f->from_ns >= f->to_ns)
+		return err_set(err, -EINVAL, ERR_USAGE, "%s must be before %s", f->from_name,
+			       f->to_name);
+	return 0;
 }
 
 static int take_times(const struct filter_options *opts, struct view_filter *ret, struct err *err)
 {
-	const char *from = opts->from_option ? opts->from_option : "--from";
-	const char *to = opts->to_option ? opts->to_option : "--to";
-	int r = parse_time(opts->from, from, &ret->from_ns, &ret->from, err);
+	int r;
 
+	ret->from_name = opts->from_option ? opts->from_option : "--from";
+	ret->to_name = opts->to_option ? opts->to_option : "--to";
+	r = parse_time(opts->from, ret->from_name, &ret->from_ns, &ret->from, err);
 	if (!r)
-		r = parse_time(opts->to, to, &ret->to_ns, &ret->to, err);
+		r = parse_time(opts->to, ret->to_name, &ret->to_ns, &ret->to, err);
 	/* An end of 0 would be that of the recording. */
 	if (!r && opts->to && !ret->to_ns && !ret->to.given)
-		return err_set(err, -ERANGE, ERR_USAGE, "%s: %.80s is out of range (above 0)", to,
-			       opts->to);
-	if (!r && !ret->from.given && !ret->to.given)
-		r = check_times(ret, from, to, err);
+		return err_set(err, -ERANGE, ERR_USAGE, "%s: %.80s is out of range (above 0)",
+			       ret->to_name, opts->to);
 	return r;
 }
 

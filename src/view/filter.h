@@ -46,8 +46,9 @@ struct view_filter {
 	uint64_t from_ns; /* since the start of the recording: applied when it is read (reader.h) */
 	uint64_t to_ns;	  /* since the start; 0 means the end */
 	struct wall_time from, to; /* in place of these, if given, which are set when it is read */
-	enum stack_mode stack;	   /* which frames are shown; patterns see all … */
-	uint32_t states;	   /* samples of threads in these, a set (state.h); 0: all */
+	const char *from_name, *to_name; /* what messages call the two, where one is given */
+	enum stack_mode stack;		 /* which frames are shown; patterns see all … */
+	uint32_t states;		 /* samples of threads in these, a set (state.h); 0: all */
 	uint32_t ended; /* wakeups that ended a wait in these, applied when it is read; 0: all */
 	uint32_t hide;	/* … without those of these origins: bits 1 << enum code_origin */
 	bool no_gc;	/* drop samples of garbage collection, see gc_phase.h */

@@ -877,7 +877,10 @@ if begin "annotate --stack native"; then
 fi
 refuse "--filter: there is no 'thred' (did you mean thread?)" report --filter "pid = 1 and thred = x" full.data
 refuse "--filter asks for event alloc, --event for cpu" report --filter "event = alloc" --event cpu events.data
-refuse "--from must be before --to" report --filter "time >= 2s and time < 1s" full.data
+refuse "the start that --filter asks for must be before the end that --filter asks for" report --filter "time >= 2s and time < 1s" full.data
+refuse "--from must be before the end that --filter asks for" report --from 2s --filter "time < 1s" full.data
+refuse "the start that --filter asks for must be before --base-to" flame --base-to 1s --filter "time >= 1s" full.data
+refuse "the start that --filter asks for must be before --to" report --filter "time >= 22:13:22Z" --to 1s full.data
 if begin "a filter expression"; then
 	run report --filter 'pid = 1 and thred = x' full.data
 	if [ "$(sed -n 2,3p "$err")" = "  pid = 1 and thred = x
@@ -1204,6 +1207,7 @@ if begin "--from and --to by the clock"; then
 fi
 refuse "--from must be before --to" report --from 22:13:22Z --to 22:13:21Z full.data
 refuse "--from must be before --to" report --from 22:13:22Z --to 1s full.data
+refuse "--base-from must be before --base-to" flame --base-from 22:13:22Z --base-to 22:13:21Z full.data
 refuse "--from: '12:0' is no time" report --from 12:0 full.data
 refuse "--to: *" report --to soon full.data
 if begin "--app and --hide"; then
