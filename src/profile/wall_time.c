@@ -36,11 +36,21 @@ static bool skip(const char **s, char c)
 	return true;
 }
 
+static int days_of(int year, int month)
+{
+	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+	return days[month - 1] + (month == 2 && leap);
+}
+
+/* A day that its month has not would be taken for one of the next month. */
 static bool parse_date(const char **s, struct wall_time *t)
 {
 	t->has_date = true;
 	return number(s, 4, 1970, 2400, &t->year) && skip(s, '-') &&
-	       number(s, 2, 1, 12, &t->month) && skip(s, '-') && number(s, 2, 1, 31, &t->day) &&
+	       number(s, 2, 1, 12, &t->month) && skip(s, '-') &&
+	       number(s, 2, 1, days_of(t->year, t->month), &t->day) &&
 	       (skip(s, 'T') || skip(s, ' '));
 }
 
