@@ -57,25 +57,50 @@ struct num_text num_of(uint64_t n, const char *singular, const char *plural)
 	return ret;
 }
 
+/* The unit of the last digit that is shown of @ns, in ns. */
+static uint64_t digit_of(uint64_t ns)
+{
+	if (ns < 100 * NSEC_PER_USEC)
+		return NSEC_PER_USEC / 10;
+	if (ns < NSEC_PER_MSEC)
+		return NSEC_PER_USEC;
+	return ns < NSEC_PER_SEC ? NSEC_PER_MSEC : NSEC_PER_SEC / 10;
+}
+
 struct num_text num_duration(uint64_t ns)
 {
+	/* 999.6 µs are 1 ms. */
+	const uint64_t shown = rounded(ns, digit_of(ns)) * digit_of(ns), digit = digit_of(shown);
+	const uint64_t n = shown / digit;
 	struct num_text ret;
-	uint64_t tenths;
 
-	if (ns == 0) {
+	if (ns == 0)
 		snprintf(ret.s, sizeof(ret.s), "0 s");
-	} else if (ns < 100 * NSEC_PER_USEC) {
-		snprintf(ret.s, sizeof(ret.s), "%.1f µs", (double)ns / (double)NSEC_PER_USEC);
-	} else if (ns < NSEC_PER_MSEC) {
-		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 " µs", (uint64_t)(ns / NSEC_PER_USEC));
-	} else if (ns < NSEC_PER_SEC) {
-		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 " ms", (uint64_t)(ns / NSEC_PER_MSEC));
-	} else {
-		tenths = rounded(ns, NSEC_PER_SEC / 10);
-		snprintf(ret.s, sizeof(ret.s), "%.32s.%u s", num_count(tenths / 10).s,
-			 (unsigned int)(tenths % 10));
-	}
+	else if (digit == NSEC_PER_USEC / 10)
+		snprintf(ret.s, sizeof(ret.s), "%u.%u µs", (unsigned int)(n / 10),
+			 (unsigned int)(n % 10));
+	else if (digit < NSEC_PER_SEC / 10)
+		snprintf(ret.s, sizeof(ret.s), "%u %s", (unsigned int)n,
+			 digit == NSEC_PER_USEC ? "µs" : "ms");
+	else
+		snprintf(ret.s, sizeof(ret.s), "%.32s.%u s", num_count(n / 10).s,
+			 (unsigned int)(n % 10));
 	return ret;
+}
+
+struct num_text num_duration_at_least(uint64_t ns)
+{
+	const uint64_t cut = ns - ns % digit_of(ns);
+
+	/* Not "0 s", which is exact. */
+	return num_duration(cut ? cut : ns != 0);
+}
+
+struct num_text num_duration_at_most(uint64_t ns)
+{
+	const uint64_t digit = digit_of(ns), over = ns % digit;
+
+	return num_duration(over && ns <= UINT64_MAX - digit ? ns - over + digit : ns);
 }
 
 /* @hundredths / 100 with @decimals (0 to 2) digits after the point, and @unit. */

@@ -21,6 +21,9 @@ struct num_text num_of(uint64_t n, const char *singular, const char *plural);
 
 /* Durations: to be read among others, "30.0 s", "350 ms", "2.6 µs", "0 s" … */
 struct num_text num_duration(uint64_t ns);
+/* The same of a bound, which stays one in these digits: cut, and not below. */
+struct num_text num_duration_at_least(uint64_t ns);
+struct num_text num_duration_at_most(uint64_t ns);
 /* … one alone, with three digits or more: "30.0 s", "8.02 s", "340 ms", "2.60 µs", "0 s" … */
 struct num_text num_duration_fine(uint64_t ns);
 struct num_text num_seconds(uint64_t ns); /* … in a column: "9.41s" */

@@ -273,11 +273,14 @@ struct times {
 /* "3.2 s", "at least 80 ms", "12 ms to 3.2 s" */
 static void text_times(struct buf *out, const struct dump_thread *t, const struct times *times)
 {
-	const struct num_text from = num_duration(times->from_ns), to = num_duration(times->to_ns);
+	const bool at_least = locks_wake_waiters(&t->doing);
+	const struct num_text from = at_least ? num_duration_at_least(times->from_ns)
+					      : num_duration(times->from_ns);
+	const struct num_text to = num_duration(times->to_ns);
 
 	if (!times->to_ns)
 		return;
-	buf_addf(out, ", %s%s", locks_wake_waiters(&t->doing) ? "at least " : "", from.s);
+	buf_addf(out, ", %s%s", at_least ? "at least " : "", from.s);
 	if (strcmp(from.s, to.s))
 		buf_addf(out, " to %s", to.s);
 }

@@ -47,28 +47,16 @@ static uint64_t cpu_time(const struct request_row *row)
 
 /* ---- text ---- */
 
-/* An upper bound stays one if it is shown in the digits that num_duration() has. */
-static struct num_text duration_at_most(uint64_t ns)
-{
-	const uint64_t unit = ns >= NSEC_PER_SEC	  ? NSEC_PER_SEC / 10
-			      : ns >= NSEC_PER_MSEC	  ? NSEC_PER_MSEC
-			      : ns >= 100 * NSEC_PER_USEC ? NSEC_PER_USEC
-							  : NSEC_PER_USEC / 10;
-	uint64_t up = ns;
-
-	profile_add(&up, (unit - ns % unit) % unit);
-	return num_duration(up);
-}
-
 /* The unit of the first bound is left out where it is that of the second one: "11-19 ms". */
 static void add_range(const struct request_length *l, struct table *t)
 {
-	const struct num_text least = num_duration(l->least), most = duration_at_most(l->most);
+	const struct num_text least = num_duration_at_least(l->least);
+	const struct num_text most = num_duration_at_most(l->most);
 	const char *unit = strchr(least.s, ' '), *other = strchr(most.s, ' ');
 	const bool same = unit && other && !strcmp(unit, other);
 	const int len = same ? (int)(unit - least.s) : (int)strlen(least.s);
 
-	if (!strcmp(least.s, num_duration(l->most).s))
+	if (!strcmp(least.s, num_duration_at_least(l->most).s))
 		table_cell(t, "%s", least.s);
 	else if (l->least < l->most / 4)
 		table_cell(t, "<%s", most.s);
@@ -82,7 +70,7 @@ static void add_length(const struct request_row *row, const struct request_lengt
 	if (!row->requests || (!l->least && !l->most))
 		table_cell(t, "-");
 	else if (!l->most)
-		table_cell(t, "%s", num_duration(l->least).s);
+		table_cell(t, "%s", num_duration_at_least(l->least).s);
 	else
 		add_range(l, t);
 }

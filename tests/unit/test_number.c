@@ -26,7 +26,15 @@ Test(number, duration)
 		{ 1, "0.0 µs" },
 		{ 2600, "2.6 µs" },
 		{ 250 * NSEC_PER_USEC, "250 µs" },
-		{ NSEC_PER_SEC - 1, "999 ms" },
+		{ 99949, "99.9 µs" },
+		{ 99950, "100 µs" },
+		{ 999499, "999 µs" },
+		{ 999500, "1 ms" },
+		{ 1499999, "1 ms" },
+		{ 1999000, "2 ms" },
+		{ 999499999, "999 ms" },
+		{ 999500000, "1.0 s" },
+		{ NSEC_PER_SEC - 1, "1.0 s" },
 		{ NSEC_PER_SEC, "1.0 s" },
 		{ 29949999999, "29.9 s" },
 		{ 29950000000, "30.0 s" },
@@ -39,6 +47,31 @@ Test(number, duration)
 	for (i = 0; i < ARRAY_SIZE(cases); i++)
 		cr_expect_str_eq(num_duration(cases[i].ns).s, cases[i].want, "%zu: %s", i,
 				 num_duration(cases[i].ns).s);
+}
+
+Test(number, bounds_of_durations)
+{
+	static const struct {
+		uint64_t ns;
+		const char *least, *most;
+	} cases[] = {
+		{ 0, "0 s", "0 s" },
+		{ 1, "0.0 µs", "0.1 µs" },
+		{ 99960, "99.9 µs", "100 µs" },
+		{ 1999000, "1 ms", "2 ms" },
+		{ 999999, "999 µs", "1 ms" },
+		{ 999999999, "999 ms", "1.0 s" },
+		{ 12 * NSEC_PER_MSEC, "12 ms", "12 ms" },
+		{ 1990000000, "1.9 s", "2.0 s" },
+		{ UINT64_MAX, "18,446,744,073.7 s", "18,446,744,073.7 s" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		cr_expect_str_eq(num_duration_at_least(cases[i].ns).s, cases[i].least, "%zu: %s", i,
+				 num_duration_at_least(cases[i].ns).s);
+		cr_expect_str_eq(num_duration_at_most(cases[i].ns).s, cases[i].most, "%zu: %s", i,
+				 num_duration_at_most(cases[i].ns).s);
+	}
 }
 
 Test(number, other_numbers)

@@ -376,7 +376,7 @@ Test(request_costs, as_a_table)
 	_cleanup_buf_ struct buf text = render(report_requests, &p);
 
 	cr_expect(strstr(buf_str(&text), "CAUSED"), "%s", buf_str(&text));
-	cr_expect(strstr(buf_str(&text), "0.1-0.3 µs  <7.9 µs  light"), "%s", buf_str(&text));
+	cr_expect(strstr(buf_str(&text), "0.0-0.3 µs  <7.9 µs  light"), "%s", buf_str(&text));
 	/* Of 390 ns it ran 20, slept 20, and waited 350. */
 	cr_expect(strstr(buf_str(&text), "light    [unknown request]\n"), "%s", buf_str(&text));
 	cr_expect(strstr(buf_str(&text), "5.1%  89.7%   5.1%  light\n"), "%s", buf_str(&text));
