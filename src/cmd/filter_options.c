@@ -339,6 +339,11 @@ int cmd_refuse_event(const struct filter_options *opts, const char *what, const 
 		option ? option : "event", is_named ? " " : "", is_named ? event : "");
 	if (!strcmp(event, EVENT_WAKEUP))
 		err_hint(err, "'--waker --state gvl' shows who ended the waits for the GVL");
+	else if (event_is_of_own_time(event))
+		err_hint(err,
+			 "%s is of all time of threads; '--by state --event %.100s' shows the "
+			 "states of that event alone",
+			 what, event);
 	else
 		err_hint(err,
 			 "it is others that waited: '--event gvl-caused' has their waits for the "

@@ -273,7 +273,17 @@ done
 refuse "--states and --by exclude each other" report --states --by line full.data
 refuse "--states and --blocker exclude each other" report --states --blocker full.data
 refuse "--states and --waker exclude each other" report --states --waker full.data
-refuse "--states and --event cpu exclude each other" report --states --event cpu full.data
+for event in cpu wait; do
+	refuse "--states and --event $event exclude each other" report --states --event $event full.data
+	if begin "--states of CPU time or waits alone: another report has them"; then
+		run report --states --event $event full.data
+		if grep -q -e "--by state --event $event" "$err"; then
+			expect 2 "*"
+		else
+			not_ok "another hint"
+		fi
+	fi
+done
 refuse "full.data has no event 'wall'" report --states full.data
 refuse "full.data has no event 'wall'" report --states --by time full.data
 refuse "full.data has no event 'wall'" report --states --by process full.data
