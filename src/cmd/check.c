@@ -34,6 +34,17 @@ static const struct option_group group = {
 static const struct option_group compare = COMPARE_OPTION_GROUP(struct check_line);
 static const struct option_group filters = FILTER_OPTION_GROUP(struct check_line, compare.filter);
 
+/* Of a rule that is about nothing in @d. */
+static int nothing_matches(const struct diff *d, const struct check_rule *rule, struct err *err)
+{
+	const bool by_request = d->comparison->by_request;
+
+	err_set(err, -ENODATA, ERR_EMPTY, "no %s has a name that matches '%.200s'",
+		by_request ? "request" : "method", rule->pattern);
+	err_hint(err, "'rbpf report %s-n 0' lists them", by_request ? "--by request " : "");
+	return -ENODATA;
+}
+
 /* Returns 0, EXIT_REGRESSION, or a negative errno. */
 static int check(const struct cmd_context *ctx, struct check_line *line,
 		 const struct option_rest *rest, struct check_rule *rule, struct diff *d,
@@ -55,8 +66,7 @@ static int check(const struct cmd_context *ctx, struct check_line *line,
 		return r;
 	failed = check_rows(d, rule);
 	if (!d->comparison->n_rows)
-		return err_set(err, -ENODATA, ERR_EMPTY,
-			       "no method has a name that matches '%.200s'", line->fail_on);
+		return nothing_matches(d, rule, err);
 	d->limit = failed;
 	d->rule = line->fail_on;
 	r = cmd_compare_write(&line->compare, d, err);

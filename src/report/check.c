@@ -12,7 +12,6 @@
 int check_rule_parse(const char *text, struct check_rule *ret, struct err *err)
 {
 	const char *sign = strrchr(text, '>');
-	_cleanup_free_ char *method = NULL;
 	int r;
 
 	if (!sign) {
@@ -20,14 +19,14 @@ int check_rule_parse(const char *text, struct check_rule *ret, struct err *err)
 		err_hint(err, "--fail-on 'Cart#total>5%%'");
 		return -EINVAL;
 	}
-	method = strndup(text, (size_t)(sign - text));
-	if (!method)
+	ret->pattern = strndup(text, (size_t)(sign - text));
+	if (!ret->pattern)
 		return err_oom(err);
 	r = parse_percent(sign + 1, "--fail-on", &ret->threshold, err);
 	if (r)
 		return r;
 	ret->threshold /= 100;
-	return view_filter_regex(&ret->method, &ret->has_method, method, "--fail-on", err);
+	return view_filter_regex(&ret->method, &ret->has_method, ret->pattern, "--fail-on", err);
 }
 
 void check_rule_deinit(struct check_rule *rule)
@@ -35,6 +34,8 @@ void check_rule_deinit(struct check_rule *rule)
 	if (rule->has_method)
 		regfree(&rule->method);
 	rule->has_method = false;
+	free(rule->pattern);
+	rule->pattern = NULL;
 }
 
 static bool breaks(const struct compare_row *row, const struct check_rule *rule)

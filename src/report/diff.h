@@ -41,8 +41,9 @@ int diff_csv(const struct diff *d, struct buf *out, struct err *err);
 
 /* "METHOD>5%": methods whose name matches must not grow by more than a share of the whole. */
 struct check_rule {
+	char *pattern; /* owned */
 	bool has_method;
-	regex_t method;
+	regex_t method;	  /* of it */
 	double threshold; /* in the unit of the comparison: 0.05 */
 };
 

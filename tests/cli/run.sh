@@ -1040,7 +1040,10 @@ if begin "check"; then
 	run check --fail-on '.>5%' few.data full.data
 	expect 0 ""
 	run check --fail-on 'nothing>5%' full.data gc.data
-	expect 6 "rbpf: error: no method has a name that matches 'nothing>5%'"
+	expect 6 "rbpf: error: no method has a name that matches 'nothing'"
+	if grep -q "hint: 'rbpf report -n 0' lists them" "$err"; then ok; else not_ok "no hint"; fi
+	run check --by request --fail-on 'nothing>5%' full.data gc.data
+	expect 6 "rbpf: error: no request has a name that matches 'nothing'"
 fi
 # prints TEXT COMMAND...: the command prints a line that is TEXT, a pattern of grep.
 prints() {
