@@ -99,6 +99,27 @@ static const struct option_group group = {
 
 static const struct option_group filters = FILTER_OPTION_GROUP(struct export_line, filter);
 
+/* Options that only one format knows, given for another one. */
+static int check_options(const struct export_line *line, const struct exporter *exporter,
+			 const struct view_filter *filter, struct err *err)
+{
+	const struct {
+		bool given;
+		const char *option, *format;
+	} only[] = {
+		{ filter->stack == STACK_BOTH, "--stack both", "flame" },
+		{ line->threads, "--threads", "folded" },
+		{ line->weight != OPTION_UNSET, "--weight", "folded" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(only); i++)
+		if (only[i].given && exporter != exporter_find(only[i].format))
+			return err_set(err, -EINVAL, ERR_USAGE,
+				       "%s works with -f %s only, not with -f %s", only[i].option,
+				       only[i].format, exporter->name);
+	return 0;
+}
+
 static int export_recording(const struct cmd_context *ctx, struct export_line *line,
 			    const struct option_rest *rest, struct view_filter *filter,
 			    struct err *err)
@@ -121,12 +142,10 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 	}
 	exporter = cmd_format_exporter(line->format);
 	r = cmd_filter(&line->filter, exporter->stack, filter, err);
+	if (!r)
+		r = check_options(line, exporter, filter, err);
 	if (r)
 		return r;
-	if (filter->stack == STACK_BOTH && exporter != exporter_find("flame"))
-		return err_set(err, -EINVAL, ERR_USAGE,
-			       "--stack both works with -f flame only, not with -f %s",
-			       exporter->name);
 	if (exporter->binary && cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("binary data", "-o FILE writes it to a file", err);
 	needs = exporter_needs(exporter, filter);

@@ -1318,6 +1318,8 @@ fi
 
 refuse "--ruby-only means --stack ruby: it cannot be given with --stack native" report --ruby-only --stack native
 refuse "unknown value 'rubby' for --stack (did you mean ruby?)" flame --stack rubby
+refuse "--threads works with -f folded only, not with -f pprof" export -f pprof --threads full.data
+refuse "--weight works with -f folded only, not with -f stackprof" export -f stackprof --weight samples full.data
 refuse "--stack both works with -f flame only, not with -f folded" export -f folded --stack both merged.data
 refuse "--tree and --stack both exclude each other" report --tree --stack both
 refuse "--csv and --stack both exclude each other" report --csv --stack both
