@@ -224,8 +224,11 @@ static int take_all(struct serve_query *q, const struct serve_parameter *paramet
 		for (p = 0; p < ARRAY_SIZE(parameters_known); p++)
 			if (!strcmp(parameters_known[p].name, parameters[i].name))
 				break;
-		if (p == ARRAY_SIZE(parameters_known) || !(q->view->takes & BIT(p)))
-			return refuse("?", "is not one of this view", err);
+		/* Of others the name is the client's, which no message shows. */
+		if (p == ARRAY_SIZE(parameters_known))
+			return refuse("?", "is not known", err);
+		if (!(q->view->takes & BIT(p)))
+			return refuse(parameters_known[p].name, "is not one of this view", err);
 		if (seen & BIT(p))
 			return refuse(parameters_known[p].name, "is given twice", err);
 		seen |= BIT(p);

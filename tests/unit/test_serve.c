@@ -285,6 +285,20 @@ Test(serve, what_is_not_listed_is_refused)
 	}
 }
 
+/* What the client made up is not repeated to it. */
+Test(serve, a_parameter_of_another_view_is_named)
+{
+	struct serve_query q;
+	struct err err = { 0 };
+
+	cr_assert_lt(parse("report.json?base-from=1s", &q, &err), 0);
+	cr_expect_str_eq(err.msg, "parameter 'base-from' is not one of this view");
+	cr_assert_lt(parse("states.json?by=thread", &q, &err), 0);
+	cr_expect_str_eq(err.msg, "parameter 'by' is not one of this view");
+	cr_assert_lt(parse("report.json?<b>=1", &q, &err), 0);
+	cr_expect_str_eq(err.msg, "parameter '?' is not known");
+}
+
 Test(serve, there_is_no_other_view)
 {
 	static const char *const none[] = { "/",      "flame",	       "flame.svg/",  "FLAME.SVG",
