@@ -274,9 +274,9 @@ struct times {
 static void text_times(struct buf *out, const struct dump_thread *t, const struct times *times)
 {
 	const bool at_least = locks_wake_waiters(&t->doing);
-	const struct num_text from = at_least ? num_duration_at_least(times->from_ns)
-					      : num_duration(times->from_ns);
-	const struct num_text to = num_duration(times->to_ns);
+	struct num_text (*const text)(uint64_t ns) = at_least ? num_duration_at_least
+							      : num_duration;
+	const struct num_text from = text(times->from_ns), to = text(times->to_ns);
 
 	if (!times->to_ns)
 		return;
