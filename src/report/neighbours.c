@@ -44,6 +44,7 @@ static void add_row(const struct report *r, const struct neighbours *n,
 		    const char *none, struct table *t)
 {
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;
+	const struct view_sum sum = view_sum_of_plain(&row->sum);
 	_cleanup_buf_ struct buf name = BUF_INIT, place = BUF_INIT;
 
 	if (row->frame == PROFILE_NONE) {
@@ -52,12 +53,12 @@ static void add_row(const struct report *r, const struct neighbours *n,
 		report_frame_name(r, row->frame, &name);
 		report_frame_place(r, row->frame, r->by == FLAT_BY_LINE, &place);
 	}
-	if (report_is_vague(&row->sum))
+	if (report_is_vague(&sum))
 		table_dim_row(t);
-	table_cell(t, "%s", num_column(unit, row->sum.value).s);
-	table_cell(t, "%s", num_percent(row->sum.value, m->time.total.value).s);
-	table_cell(t, "%s", num_percent(row->sum.value, n->all.value).s);
-	table_cell(t, "%s", num_percent(view_sum_error(&row->sum, &n->all), n->all.value).s);
+	table_cell(t, "%s", num_column(unit, sum.value).s);
+	table_cell(t, "%s", num_percent(sum.value, m->time.total.value).s);
+	table_cell(t, "%s", num_percent(sum.value, n->all.value).s);
+	table_cell(t, "%s", num_percent(view_sum_error(&sum, &n->all), n->all.value).s);
 	table_cell(t, "%s", buf_str(&name));
 	table_cell(t, "%s", buf_str(&place));
 }
@@ -163,9 +164,11 @@ static void json_list(const struct report *r, const struct neighbours *n, const 
 {
 	json_array_begin(j, key);
 	for (size_t i = 0; i < rows_shown(r, list); i++) {
+		const struct view_sum sum = view_sum_of_plain(&list->rows[i].sum);
+
 		json_object_begin(j, NULL);
 		json_frame(r, list->rows[i].frame, j);
-		json_sum(r, n, &list->rows[i].sum, j);
+		json_sum(r, n, &sum, j);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -227,8 +230,11 @@ static void csv_row(const struct report *r, const struct neighbours *n, const ch
 static void csv_list(const struct report *r, const struct neighbours *n, const char *relation,
 		     const struct neighbour_list *list, struct buf *out)
 {
-	for (size_t i = 0; i < rows_shown(r, list); i++)
-		csv_row(r, n, relation, list->rows[i].frame, &list->rows[i].sum, out);
+	for (size_t i = 0; i < rows_shown(r, list); i++) {
+		const struct view_sum sum = view_sum_of_plain(&list->rows[i].sum);
+
+		csv_row(r, n, relation, list->rows[i].frame, &sum, out);
+	}
 }
 
 int report_neighbours_csv(const struct report *r, struct buf *out, struct err *err)

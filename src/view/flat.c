@@ -158,14 +158,18 @@ static void walk_enter(void *arg, uint32_t stack)
 	uint32_t group = w->groups.of_frame[w->profile->stacks[stack].frame];
 	/* Of a stack of which nothing is shown there may be one to show instead. */
 	uint32_t charged = w->charged[stack] ? w->charged[stack] : view_stack_instead(w->selection);
+	struct view_sum sum;
 
-	if (w->innermost[stack] == stack && w->on_path[group]++ == 0)
-		flat_add_total(&w->rows[group], &w->forest.below[stack]);
+	if (w->innermost[stack] == stack && w->on_path[group]++ == 0) {
+		sum = stack_forest_below(&w->forest, stack);
+		flat_add_total(&w->rows[group], &sum);
+	}
 	if (!charged)
 		return;
-	flat_add_self(row_of(w, charged), &w->forest.self[stack]);
+	sum = stack_forest_self(&w->forest, stack);
+	flat_add_self(row_of(w, charged), &sum);
 	if (!w->innermost[stack])
-		flat_add_total(row_of(w, charged), &w->forest.self[stack]);
+		flat_add_total(row_of(w, charged), &sum);
 }
 
 static void walk_leave(void *arg, uint32_t stack)

@@ -33,7 +33,7 @@ struct edges {
 	struct intern keys;	    /* of struct edge */
 	uint32_t *of_stack;	    /* by stack id: its edge + 1, 0 if none */
 	uint32_t *on_path;	    /* by edge */
-	struct view_sum *sums;	    /* by edge */
+	struct plain_sum *sums;	    /* by edge */
 	struct view_sum all;	    /* selected samples */
 };
 
@@ -114,7 +114,7 @@ static void enter(void *arg, uint32_t stack)
 	uint32_t edge = e->of_stack[stack];
 
 	if (edge && e->on_path[edge - 1]++ == 0)
-		view_sum_add(&e->sums[edge - 1], &e->forest.below[stack]);
+		plain_sum_add(&e->sums[edge - 1], &e->forest.below[stack]);
 }
 
 static void leave(void *arg, uint32_t stack)
@@ -128,14 +128,13 @@ static void leave(void *arg, uint32_t stack)
 /* Stacks of which nothing is shown count as one of a frame that nothing called. */
 static void add_hidden_stacks(struct edges *e)
 {
-	uint32_t instead = view_stack_instead(e->selection);
-	size_t i;
+	uint32_t instead = view_stack_instead(e->selection), i;
 
 	if (!instead || !e->of_stack[instead])
 		return;
 	for (i = 1; i < e->profile->n_stacks; i++)
 		if (!e->shown[i])
-			view_sum_add(&e->sums[e->of_stack[instead] - 1], &e->forest.self[i]);
+			plain_sum_add(&e->sums[e->of_stack[instead] - 1], &e->forest.self[i]);
 }
 
 static int edges_init(struct edges *e, const struct profile *p, const struct view_filter *f,
@@ -164,7 +163,7 @@ static int edges_init(struct edges *e, const struct profile *p, const struct vie
 		return -ENOMEM;
 	stack_forest_walk(&e->forest, enter, leave, e);
 	add_hidden_stacks(e);
-	e->all = e->forest.below[0];
+	e->all = stack_forest_below(&e->forest, 0);
 	forget_stacks(e);
 	return 0;
 }
@@ -180,7 +179,7 @@ static int compare_ranks(const struct groups *g, uint32_t a, uint32_t b)
 	return (x > y) - (x < y);
 }
 
-static int compare_sums(const struct view_sum *a, const struct view_sum *b)
+static int compare_sums(const struct plain_sum *a, const struct plain_sum *b)
 {
 	if (a->value != b->value)
 		return a->value < b->value ? 1 : -1;
@@ -198,7 +197,9 @@ static int compare_neighbours(const void *a, const void *b, void *arg)
 static int compare_methods(const void *a, const void *b, void *arg)
 {
 	const struct method_neighbours *x = a, *y = b;
-	int diff = compare_sums(&x->time.total, &y->time.total);
+	const struct plain_sum of_x = plain_sum_of(&x->time.total);
+	const struct plain_sum of_y = plain_sum_of(&y->time.total);
+	int diff = compare_sums(&of_x, &of_y);
 
 	return diff ? diff : compare_ranks(arg, x->frame, y->frame);
 }
@@ -207,10 +208,10 @@ static int compare_methods(const void *a, const void *b, void *arg)
 static void each_list(const struct edges *e, const uint32_t *index, const struct neighbours *n,
 		      uint32_t i,
 		      void (*fn)(const struct groups *g, struct neighbour_list *list,
-				 uint32_t group, const struct view_sum *sum))
+				 uint32_t group, const struct plain_sum *sum))
 {
 	const struct edge *edge = intern_get(&e->keys, i, NULL);
-	const struct view_sum *sum = &e->sums[i];
+	const struct plain_sum *sum = &e->sums[i];
 
 	if (!sum->samples)
 		return;
@@ -221,14 +222,14 @@ static void each_list(const struct edges *e, const uint32_t *index, const struct
 }
 
 static void count_neighbour(const struct groups *g, struct neighbour_list *list, uint32_t group,
-			    const struct view_sum *sum)
+			    const struct plain_sum *sum)
 {
 	(void)g, (void)group, (void)sum;
 	list->cap++;
 }
 
 static void add_neighbour(const struct groups *g, struct neighbour_list *list, uint32_t group,
-			  const struct view_sum *sum)
+			  const struct plain_sum *sum)
 {
 	list->rows[list->n++] = (struct neighbour) {
 		.frame = group == PROFILE_NONE ? PROFILE_NONE : g->frame[group],
@@ -295,9 +296,10 @@ static int collect(struct edges *e, struct neighbours *ret)
 		return -ENOMEM;
 	for (i = 0; i < ret->n_methods; i++) {
 		struct method_neighbours *m = &ret->methods[i];
+		const struct plain_sum self = plain_sum_of(&m->time.self);
 
-		if (m->time.self.samples)
-			add_neighbour(g, &m->callees, PROFILE_NONE, &m->time.self);
+		if (self.samples)
+			add_neighbour(g, &m->callees, PROFILE_NONE, &self);
 		sort_list(e, &m->callers);
 		sort_list(e, &m->callees);
 	}

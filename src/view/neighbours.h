@@ -31,7 +31,7 @@ struct neighbour {
 	 * or in which it ran itself (of callees).
 	 */
 	uint32_t frame;
-	struct view_sum sum;
+	struct plain_sum sum;
 };
 
 struct neighbour_list {

@@ -13,10 +13,29 @@ static void add_samples(struct stack_forest *f, const struct view_selection *sel
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 		const struct view_sum sum = view_sum_at(p, i);
+		struct plain_sum plain;
 
-		if (view_selected(sel, a))
-			view_sum_add(&f->self[a->stack], &sum);
+		if (!view_selected(sel, a))
+			continue;
+		plain = plain_sum_of(&sum);
+		plain_sum_add(&f->self[a->stack], &plain);
+		if (f->self_waits)
+			wait_sum_add(&f->self_waits[a->stack], &sum.waits);
 	}
+}
+
+/* @stack has its children's already: add its own, and all to @parent, PROFILE_NONE if it has none.
+ */
+static void add_below(struct stack_forest *f, uint32_t stack, uint32_t parent)
+{
+	plain_sum_add(&f->below[stack], &f->self[stack]);
+	if (f->self_waits)
+		wait_sum_add(&f->below_waits[stack], &f->self_waits[stack]);
+	if (parent == PROFILE_NONE)
+		return;
+	plain_sum_add(&f->below[parent], &f->below[stack]);
+	if (f->self_waits)
+		wait_sum_add(&f->below_waits[parent], &f->below_waits[stack]);
 }
 
 /*
@@ -26,15 +45,24 @@ static void link_stacks(struct stack_forest *f)
 {
 	const struct profile *p = f->profile;
 
-	for (size_t i = p->n_stacks; i-- > 1;) {
+	for (uint32_t i = (uint32_t)p->n_stacks; i-- > 1;) {
 		uint32_t parent = p->stacks[i].parent;
 
-		view_sum_add(&f->below[i], &f->self[i]);
-		view_sum_add(&f->below[parent], &f->below[i]);
+		add_below(f, i, parent);
 		f->next_sibling[i] = f->first_child[parent];
-		f->first_child[parent] = (uint32_t)i;
+		f->first_child[parent] = i;
 	}
-	view_sum_add(&f->below[0], &f->self[0]);
+	add_below(f, 0, PROFILE_NONE);
+}
+
+/* Room for lengths of waits, if they are known. */
+static int init_waits(struct stack_forest *f, size_t n)
+{
+	if (!f->profile->with_lengths)
+		return 0;
+	f->self_waits = calloc(n, sizeof(*f->self_waits));
+	f->below_waits = calloc(n, sizeof(*f->below_waits));
+	return f->self_waits && f->below_waits ? 0 : -ENOMEM;
 }
 
 int stack_forest_init(const struct profile *p, const struct view_selection *sel,
@@ -47,7 +75,7 @@ int stack_forest_init(const struct profile *p, const struct view_selection *sel,
 	f.below = calloc(n, sizeof(*f.below));
 	f.first_child = calloc(n, sizeof(*f.first_child));
 	f.next_sibling = calloc(n, sizeof(*f.next_sibling));
-	if (!f.self || !f.below || !f.first_child || !f.next_sibling)
+	if (!f.self || !f.below || !f.first_child || !f.next_sibling || init_waits(&f, n))
 		return -ENOMEM;
 	add_samples(&f, sel);
 	link_stacks(&f);
@@ -62,9 +90,30 @@ void stack_forest_deinit(struct stack_forest *f)
 		return;
 	free(f->self);
 	free(f->below);
+	free(f->self_waits);
+	free(f->below_waits);
 	free(f->first_child);
 	free(f->next_sibling);
 	*f = (struct stack_forest)STACK_FOREST_INIT;
+}
+
+static struct view_sum with_waits(const struct plain_sum *s, const struct wait_sum *waits)
+{
+	struct view_sum sum = view_sum_of_plain(s);
+
+	if (waits)
+		sum.waits = *waits;
+	return sum;
+}
+
+struct view_sum stack_forest_self(const struct stack_forest *f, uint32_t stack)
+{
+	return with_waits(&f->self[stack], f->self_waits ? &f->self_waits[stack] : NULL);
+}
+
+struct view_sum stack_forest_below(const struct stack_forest *f, uint32_t stack)
+{
+	return with_waits(&f->below[stack], f->below_waits ? &f->below_waits[stack] : NULL);
 }
 
 void stack_forest_walk(const struct stack_forest *f, stack_fn *enter, stack_fn *leave, void *arg)

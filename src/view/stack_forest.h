@@ -17,12 +17,14 @@
 struct profile;
 struct profile_aggregate;
 
+/* By stack id, of which there may be millions; owned. */
 struct stack_forest {
 	const struct profile *profile;
-	struct view_sum *self;	/* by stack id; owned */
-	struct view_sum *below; /* by stack id: its own and of all stacks that it is a prefix of */
-	uint32_t *first_child;	/* by stack id; 0 if none; owned */
-	uint32_t *next_sibling; /* the same */
+	struct plain_sum *self;
+	struct plain_sum *below; /* its own and of all stacks that it is a prefix of */
+	struct wait_sum *self_waits, *below_waits; /* NULL if the profile is not with_lengths */
+	uint32_t *first_child;			   /* 0 if none */
+	uint32_t *next_sibling;
 };
 
 #define STACK_FOREST_INIT                                                                          \
@@ -35,6 +37,10 @@ int stack_forest_init(const struct profile *p, const struct view_selection *sel,
 		      struct stack_forest *ret);
 void stack_forest_deinit(struct stack_forest *f);
 #define _cleanup_stack_forest_ _cleanup_(stack_forest_deinit)
+
+/* Of the samples with @stack, and of those and of all that go on from it. */
+struct view_sum stack_forest_self(const struct stack_forest *f, uint32_t stack);
+struct view_sum stack_forest_below(const struct stack_forest *f, uint32_t stack);
 
 /*
  * Call @enter of each stack but the empty one, before those that go on from it, and @leave after

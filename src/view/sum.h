@@ -22,6 +22,15 @@ struct view_sum {
 	struct wait_sum waits;	/* in these, if the profile is with_lengths */
 };
 
+/* The same without the waits, for what there may be millions of. */
+struct plain_sum {
+	uint64_t samples, value, exact_samples, exact_value;
+};
+
+void plain_sum_add(struct plain_sum *to, const struct plain_sum *s);
+struct plain_sum plain_sum_of(const struct view_sum *sum);
+struct view_sum view_sum_of_plain(const struct plain_sum *s);
+
 /* Of the samples of @a, an aggregate of @p or like one, without its waits. */
 struct view_sum view_sum_of(const struct profile *p, const struct profile_aggregate *a);
 

@@ -27,18 +27,22 @@ static void enter(void *arg, uint32_t stack)
 {
 	struct totals_walk *w = arg;
 	uint32_t charged = w->shown[stack] ? w->shown[stack] : w->instead, group;
+	struct view_sum sum;
 
 	if (w->shown[stack] == stack) {
 		group = group_of_stack(w, stack);
-		if (group != PROFILE_NONE && w->on_path[group]++ == 0)
-			view_sum_add(&w->ret[group].total, &w->forest.below[stack]);
+		if (group != PROFILE_NONE && w->on_path[group]++ == 0) {
+			sum = stack_forest_below(&w->forest, stack);
+			view_sum_add(&w->ret[group].total, &sum);
+		}
 	}
 	group = charged ? group_of_stack(w, charged) : PROFILE_NONE;
 	if (group == PROFILE_NONE)
 		return;
-	view_sum_add(&w->ret[group].self, &w->forest.self[stack]);
+	sum = stack_forest_self(&w->forest, stack);
+	view_sum_add(&w->ret[group].self, &sum);
 	if (!w->shown[stack])
-		view_sum_add(&w->ret[group].total, &w->forest.self[stack]);
+		view_sum_add(&w->ret[group].total, &sum);
 }
 
 static void leave(void *arg, uint32_t stack)
