@@ -99,8 +99,9 @@ class ViewsTest < LiveTest
     File.write(path('out.svg'), 'older')
     result = Rbpf.run('record', '-p', target.pid, '-d', '500ms', '-f', 'flame', '-o', 'out.svg', chdir: @dir)
     assert_equal Recording::NO_SAMPLES, result.code, result.err
-    assert_match(/^rbpf: error: rbpf\.data holds no samples/, result.err)
-    assert_match(/^recorded \S+ ms of 1 process to rbpf\.data/, result.err)
+    assert_match(/^rbpf: error: there are no samples to export$/, result.err)
+    assert_match(/; kept the recording that was in rbpf\.data$/, result.err)
+    assert_match(/^recorded \S+ ms of 1 process$/, result.err)
     refute_match(/^wrote /, result.err)
     assert_equal 'older', File.read(path('out.svg'))
   end
