@@ -71,12 +71,16 @@ class HarmlessTest < LiveTest
 
   RING = 27 # BPF_MAP_TYPE_RINGBUF
 
+  # {} if it has been closed meanwhile.
+  def facts_of_map(file)
+    File.read(file).scan(/^(map_\w+|memlock):\s+(\d+)/).to_h
+  rescue Errno::ENOENT
+    {}
+  end
+
   # Bytes of the BPF maps of @pid, each of which may be open more than once.
   def kernel_memory(pid)
-    maps = Dir["/proc/#{pid}/fdinfo/*"].to_h do |file|
-      facts = File.read(file).scan(/^(map_\w+|memlock):\s+(\d+)/).to_h
-      [facts['map_id'], facts]
-    end
+    maps = Dir["/proc/#{pid}/fdinfo/*"].map { |file| facts_of_map(file) }.to_h { |facts| [facts['map_id'], facts] }
     maps.delete(nil)
     maps.values.reject { |map| map['map_type'].to_i == RING }.sum { |map| map['memlock'].to_i }
   end
