@@ -44,7 +44,7 @@ static void add_row(const struct report *r, const struct neighbours *n,
 		    const char *none, struct table *t)
 {
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;
-	const struct view_sum sum = view_sum_of_plain(&row->sum);
+	const struct view_sum sum = { .plain = row->sum };
 	_cleanup_buf_ struct buf name = BUF_INIT, place = BUF_INIT;
 
 	if (row->frame == PROFILE_NONE) {
@@ -164,7 +164,7 @@ static void json_list(const struct report *r, const struct neighbours *n, const 
 {
 	json_array_begin(j, key);
 	for (size_t i = 0; i < rows_shown(r, list); i++) {
-		const struct view_sum sum = view_sum_of_plain(&list->rows[i].sum);
+		const struct view_sum sum = { .plain = list->rows[i].sum };
 
 		json_object_begin(j, NULL);
 		json_frame(r, list->rows[i].frame, j);
@@ -231,7 +231,7 @@ static void csv_list(const struct report *r, const struct neighbours *n, const c
 		     const struct neighbour_list *list, struct buf *out)
 {
 	for (size_t i = 0; i < rows_shown(r, list); i++) {
-		const struct view_sum sum = view_sum_of_plain(&list->rows[i].sum);
+		const struct view_sum sum = { .plain = list->rows[i].sum };
 
 		csv_row(r, n, relation, list->rows[i].frame, &sum, out);
 	}

@@ -197,9 +197,7 @@ static int compare_neighbours(const void *a, const void *b, void *arg)
 static int compare_methods(const void *a, const void *b, void *arg)
 {
 	const struct method_neighbours *x = a, *y = b;
-	const struct plain_sum of_x = plain_sum_of(&x->time.total);
-	const struct plain_sum of_y = plain_sum_of(&y->time.total);
-	int diff = compare_sums(&of_x, &of_y);
+	int diff = compare_sums(&x->time.total.plain, &y->time.total.plain);
 
 	return diff ? diff : compare_ranks(arg, x->frame, y->frame);
 }
@@ -296,10 +294,9 @@ static int collect(struct edges *e, struct neighbours *ret)
 		return -ENOMEM;
 	for (i = 0; i < ret->n_methods; i++) {
 		struct method_neighbours *m = &ret->methods[i];
-		const struct plain_sum self = plain_sum_of(&m->time.self);
 
-		if (self.samples)
-			add_neighbour(g, &m->callees, PROFILE_NONE, &self);
+		if (m->time.self.samples)
+			add_neighbour(g, &m->callees, PROFILE_NONE, &m->time.self.plain);
 		sort_list(e, &m->callers);
 		sort_list(e, &m->callees);
 	}

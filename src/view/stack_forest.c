@@ -13,12 +13,10 @@ static void add_samples(struct stack_forest *f, const struct view_selection *sel
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 		const struct view_sum sum = view_sum_at(p, i);
-		struct plain_sum plain;
 
 		if (!view_selected(sel, a))
 			continue;
-		plain = plain_sum_of(&sum);
-		plain_sum_add(&f->self[a->stack], &plain);
+		plain_sum_add(&f->self[a->stack], &sum.plain);
 		if (f->self_waits)
 			wait_sum_add(&f->self_waits[a->stack], &sum.waits);
 	}
@@ -99,7 +97,7 @@ void stack_forest_deinit(struct stack_forest *f)
 
 static struct view_sum with_waits(const struct plain_sum *s, const struct wait_sum *waits)
 {
-	struct view_sum sum = view_sum_of_plain(s);
+	struct view_sum sum = { .plain = *s };
 
 	if (waits)
 		sum.waits = *waits;

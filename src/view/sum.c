@@ -33,28 +33,6 @@ struct view_sum view_sum_of(const struct profile *p, const struct profile_aggreg
 	};
 }
 
-void plain_sum_add(struct plain_sum *to, const struct plain_sum *s)
-{
-	to->samples += s->samples;
-	profile_add(&to->value, s->value);
-	to->exact_samples += s->exact_samples;
-	profile_add(&to->exact_value, s->exact_value);
-}
-
-struct plain_sum plain_sum_of(const struct view_sum *sum)
-{
-	return (struct plain_sum) { sum->samples, sum->value, sum->exact_samples,
-				    sum->exact_value };
-}
-
-struct view_sum view_sum_of_plain(const struct plain_sum *s)
-{
-	return (struct view_sum) { .samples = s->samples,
-				   .value = s->value,
-				   .exact_samples = s->exact_samples,
-				   .exact_value = s->exact_value };
-}
-
 struct view_sum view_sum_at(const struct profile *p, size_t i)
 {
 	struct view_sum sum = view_sum_of(p, &p->aggregates[i]);

@@ -14,22 +14,23 @@
 
 #include "profile/profile.h"
 
-struct view_sum {
+/* Without the waits, for what there may be millions of. */
+struct plain_sum {
 	uint64_t samples;
 	uint64_t value;
 	uint64_t exact_samples; /* of these, those that tell exact lengths … */
 	uint64_t exact_value;	/* … and theirs of the value */
-	struct wait_sum waits;	/* in these, if the profile is with_lengths */
 };
 
-/* The same without the waits, for what there may be millions of. */
-struct plain_sum {
-	uint64_t samples, value, exact_samples, exact_value;
+struct view_sum {
+	union {
+		struct plain_sum plain;
+		struct { /* the same */
+			uint64_t samples, value, exact_samples, exact_value;
+		};
+	};
+	struct wait_sum waits; /* in these, if the profile is with_lengths */
 };
-
-void plain_sum_add(struct plain_sum *to, const struct plain_sum *s);
-struct plain_sum plain_sum_of(const struct view_sum *sum);
-struct view_sum view_sum_of_plain(const struct plain_sum *s);
 
 /* Of the samples of @a, an aggregate of @p or like one, without its waits. */
 struct view_sum view_sum_of(const struct profile *p, const struct profile_aggregate *a);
@@ -37,12 +38,17 @@ struct view_sum view_sum_of(const struct profile *p, const struct profile_aggreg
 /* Of aggregate @i of @p, with its waits. */
 struct view_sum view_sum_at(const struct profile *p, size_t i);
 
-static inline void view_sum_add(struct view_sum *to, const struct view_sum *s)
+static inline void plain_sum_add(struct plain_sum *to, const struct plain_sum *s)
 {
 	to->samples += s->samples;
 	profile_add(&to->value, s->value);
 	to->exact_samples += s->exact_samples;
 	profile_add(&to->exact_value, s->exact_value);
+}
+
+static inline void view_sum_add(struct view_sum *to, const struct view_sum *s)
+{
+	plain_sum_add(&to->plain, &s->plain);
 	wait_sum_add(&to->waits, &s->waits);
 }
 
