@@ -114,8 +114,8 @@ static const struct option_spec specs[] = {
 		.type = OPTION_FLAG,
 		OPT(merge_threads),
 		.help = "with --split thread: one tower for threads of a process whose names "
-			"differ "
-			"in numbers only",
+			"differ in "
+			"numbers only",
 	},
 	{
 		.name = "color",

@@ -237,9 +237,8 @@ static const struct option_spec output_specs[] = {
 		.type = OPTION_STRING,
 		OPT(output),
 		.arg = "FILE",
-		.help = "write the recording to this file; - is stdout; out.svg stands for -f "
-			"flame "
-			"-o out.svg",
+		.help = "write the recording to this file; - is stdout; out.svg stands for "
+			"-f flame -o out.svg",
 		.initial = CMD_DEFAULT_RECORDING,
 		.complete = COMPLETE_FILE,
 	},
