@@ -128,7 +128,7 @@ def piece_time(target)
   median(target.times(1.0))
 ensure
   if pid
-    Process.kill(:INT, pid)
+    Process.kill(:TERM, pid)
     Process.wait(pid)
   end
 end

@@ -67,7 +67,7 @@ class RecordingCost
     watch = Thread.new { user = user_cost(rbpf, seconds) }
     figures = yield
     watch.join
-    Process.kill(:INT, rbpf)
+    Process.kill(:TERM, rbpf)
     Process.wait(rbpf)
     figures.merge(of_samples(file, user))
   ensure

@@ -71,7 +71,7 @@ puts format('%<a>8s %<b>10s %<c>8s %<d>14s %<e>12s', a: 'seconds', b: 'RSS MiB',
   puts format('%<a>8d %<b>10d %<c>8d %<d>14d %<e>12.1f', a: (i + 1) * steps, b: now[:rss], c: now[:fds],
                                                          d: (switches - before) / steps, e: File.size(file) / 1e6)
 end
-Process.kill(:INT, rbpf)
+Process.kill(:TERM, rbpf)
 Process.wait(rbpf)
 pids.each { |pid| Process.kill(:KILL, pid) }
 pids.each { |pid| Process.wait(pid) }

@@ -71,7 +71,7 @@ class Switches
     switch, *others = cost_between(before, runs(rbpf)).max_by(3) { |ns, _n| ns }
     { switch: switch[0] / switch[1], waking: others.sum { |ns, n| ns / n }, rate: switch[1] / SECONDS }
   ensure
-    Process.kill(:INT, rbpf)
+    Process.kill(:TERM, rbpf)
     Process.wait(rbpf)
   end
 

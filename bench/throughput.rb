@@ -78,7 +78,7 @@ class Throughput
     Shop::Load.new(@shop.port, ENDLESS, ENDLESS, settled).run
     yield
   ensure
-    Process.kill(:INT, rbpf)
+    Process.kill(:TERM, rbpf)
     Process.wait(rbpf)
     FileUtils.rm_f(file)
   end

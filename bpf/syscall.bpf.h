@@ -68,10 +68,13 @@ enum {
 	FUTEX_CMD = ~(128 | 256), /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
 };
 
+#define FD_SETSIZE 1024 /* bits of an fd_set */
+
 /* Where a thread entered the kernel; number < 0: not by a system call. */
 struct syscall {
 	__s64 number;
 	__u64 args[4];
+	const struct file *file; /* result of wait_in_syscall(); NULL: it knows of none */
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -137,15 +140,24 @@ static __always_inline struct file **descriptors(const struct task_struct *task,
 	return BPF_CORE_READ(fdt, fd);
 }
 
-/* What is behind descriptor @fd of @task. */
-static __always_inline __u32 wait_for_fd(const struct task_struct *task, __u64 fd)
+/* What is behind descriptor @fd of @task; NULL: it has none with this number. */
+static __always_inline const struct file *file_behind(const struct task_struct *task, __u64 fd)
 {
 	struct file **table, *file = NULL;
-	__u32 n, mode;
+	__u32 n;
 
 	table = descriptors(task, &n);
-	if ((__u32)fd >= n || bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)fd]) ||
-	    !file)
+	if ((__u32)fd < n)
+		bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)fd]);
+	return file;
+}
+
+/* What a thread waits for that waits for @file. */
+static __always_inline __u32 wait_for_file(const struct file *file)
+{
+	__u32 mode;
+
+	if (!file)
 		return RBPF_WAIT_OTHER;
 	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
 	if (mode == S_IFSOCK)
@@ -155,16 +167,24 @@ static __always_inline __u32 wait_for_fd(const struct task_struct *task, __u64 f
 	return RBPF_WAIT_PIPE;
 }
 
-/* @fds: struct pollfd[], @n of them; the first that is there tells, for mostly there is one. */
-static __always_inline __u32 wait_in_poll(const struct task_struct *task, __u64 fds, __u64 n)
+static __always_inline __u32 wait_for_fd(const struct task_struct *task, struct syscall *s,
+					 __u64 fd)
+{
+	s->file = file_behind(task, fd);
+	return wait_for_file(s->file);
+}
+
+/* Of its struct pollfd[] the first that is there tells, for mostly there is one. */
+static __always_inline __u32 wait_in_poll(const struct task_struct *task, struct syscall *s)
 {
 	__s32 fd = -1;
 
-	if (!n)
+	if (!s->args[1])
 		return RBPF_WAIT_TIMER;
-	if (!is_current(task) || bpf_probe_read_user(&fd, sizeof(fd), (const void *)fds) || fd < 0)
+	if (!is_current(task) || bpf_probe_read_user(&fd, sizeof(fd), (const void *)s->args[0]) ||
+	    fd < 0)
 		return RBPF_WAIT_OTHER;
-	return wait_for_fd(task, fd);
+	return wait_for_fd(task, s, fd);
 }
 
 /*
@@ -191,8 +211,23 @@ static __always_inline int first_of_set(__u64 set)
 	return lowest_bit(bits);
 }
 
-static __always_inline __u32 wait_in_select(const struct task_struct *task, const struct syscall *s)
+static __always_inline bool is_in_set(__u64 set, __u32 fd)
 {
+	__u64 bits = 0;
+
+	return set &&
+	       !bpf_probe_read_user(&bits, sizeof(bits), (const void *)(set + fd / 64 * 8)) &&
+	       bits >> (fd & 63) & 1;
+}
+
+/*
+ * The lowest descriptor tells, or the highest if that is a socket: the main thread of a Ruby also
+ * waits for an eventfd or a pipe of the VM, for signals, which mostly has a low number.
+ */
+static __always_inline __u32 wait_in_select(const struct task_struct *task, struct syscall *s)
+{
+	__u32 high = (__u32)s->args[0] - 1, wait;
+	const struct file *file;
 	int fd;
 
 	if (!s->args[0] || !(s->args[1] | s->args[2] | s->args[3]))
@@ -205,7 +240,17 @@ static __always_inline __u32 wait_in_select(const struct task_struct *task, cons
 	if (fd < 0)
 		fd = first_of_set(s->args[3]);
 	/* None below 64, or they cannot be read: it has many, as servers do. */
-	return fd < 0 ? RBPF_WAIT_NETWORK : wait_for_fd(task, fd);
+	wait = fd < 0 ? RBPF_WAIT_NETWORK : wait_for_fd(task, s, fd);
+	if ((wait == RBPF_WAIT_NETWORK && s->file) || high >= FD_SETSIZE)
+		return wait;
+	if (!is_in_set(s->args[1], high) && !is_in_set(s->args[2], high) &&
+	    !is_in_set(s->args[3], high))
+		return wait;
+	file = file_behind(task, high);
+	if (wait_for_file(file) != RBPF_WAIT_NETWORK)
+		return wait;
+	s->file = file;
+	return RBPF_WAIT_NETWORK;
 }
 
 /* Whether it says that it waits for I/O. */
@@ -215,11 +260,10 @@ static __always_inline bool in_iowait(const struct task_struct *task)
 }
 
 /*
- * What @task, which is in the middle of @s, waits for; of another than the current task less is
- * known.
+ * What @task, which is in the middle of @s, waits for, with s->file; of another than the current
+ * task less is known.
  */
-static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
-					     const struct syscall *s)
+static __always_inline __u32 wait_in_syscall(const struct task_struct *task, struct syscall *s)
 {
 	switch (s->number) {
 	case SYS_futex:
@@ -250,12 +294,12 @@ static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 	case SYS_accept4:
 	case SYS_recvmmsg:
 	case SYS_sendmmsg:
-		return wait_for_fd(task, s->args[0]);
+		return wait_for_fd(task, s, s->args[0]);
 	case SYS_sendfile: /* reads a file, and writes to what is mostly a socket */
-		return in_iowait(task) ? RBPF_WAIT_DISK : wait_for_fd(task, s->args[0]);
+		return wait_for_fd(task, s, s->args[in_iowait(task) ? 1 : 0]);
 	case SYS_poll:
 	case SYS_ppoll:
-		return wait_in_poll(task, s->args[0], s->args[1]);
+		return wait_in_poll(task, s);
 	case SYS_select:
 	case SYS_pselect6:
 		return wait_in_select(task, s);
@@ -272,6 +316,8 @@ static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 		return RBPF_WAIT_CHILD;
 	case SYS_fsync:
 	case SYS_fdatasync:
+		s->file = file_behind(task, s->args[0]);
+		return RBPF_WAIT_DISK;
 	case SYS_sync:
 	case SYS_syncfs:
 	case SYS_msync:

@@ -14,6 +14,7 @@
 #include "lock.bpf.h"
 #include "syscall.bpf.h"
 #include "task_state.bpf.h"
+#include "waits_on.bpf.h"
 #include "waker.bpf.h"
 
 /* Where @task, of an iterator, entered the kernel. */
@@ -26,10 +27,10 @@ static __always_inline int task_syscall(struct syscall *ret, struct task_struct 
 
 /*
  * What @task waits for, which is not on a CPU, or about to leave it, and has the given @state and
- * @flags. @s: where it entered the kernel, if @known.
+ * @flags. @s: where it entered the kernel, if @known; what it waits for there is stored in it.
  */
 static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u32 flags,
-				const struct syscall *s, bool known)
+				struct syscall *s, bool known)
 {
 	if (!state)
 		return is_throttled(task) ? RBPF_WAIT_THROTTLED : RBPF_WAIT_CPU;
@@ -52,12 +53,17 @@ static __always_inline void wait_in_call(struct wait *wait, const struct wait *o
 	if (old) {
 		wait->args = old->args;
 		wait->in_call = old->in_call;
+		wait->on = old->on;
 	}
 	if (wait->wait == RBPF_WAIT_CPU || wait->wait == RBPF_WAIT_THROTTLED ||
 	    wait->wait == RBPF_WAIT_STOPPED || s->number < 0)
 		return;
-	if (s->number == SYS_restart_syscall && mark == wait->args)
+	if (s->number == SYS_restart_syscall && mark == wait->args) {
 		wait->wait = wait->in_call;
+	} else {
+		wait->on = (struct rbpf_waits_on) {};
+		waits_on_read(&wait->on, s->file, wait->wait);
+	}
 	wait->args = mark;
 	wait->in_call = wait->wait;
 }
@@ -166,6 +172,8 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	rec->wait = wait->wait;
 	rec->status = wait->status;
 	rec->flags = wait->flags | flags;
+	rec->on = wait->on;
+	rec->pad = 0;
 	bpf_probe_read_kernel(rec->comm, sizeof(rec->comm), task->comm); /* ends in NUL */
 	bpf_ringbuf_submit(rec, wakeup_flags());
 	return 0;

@@ -122,8 +122,8 @@ static __always_inline bool is_sending(const struct syscall *s)
 	case SYS_sendto:
 	case SYS_sendmsg:
 	case SYS_sendmmsg:
-		return wait_for_fd((const void *)bpf_get_current_task(), s->args[0]) ==
-		       RBPF_WAIT_NETWORK;
+		return wait_for_file(file_behind((const void *)bpf_get_current_task(),
+						 s->args[0])) == RBPF_WAIT_NETWORK;
 	}
 	return false;
 }

@@ -202,8 +202,8 @@ struct wait {
 	__u16 wait;
 	__u16 status;
 	__u16 flags;
-	__u16 in_call; /* what it waited for there */
-	__u16 pad[2];
+	__u16 in_call;		 /* what it waited for there … */
+	struct rbpf_waits_on on; /* … and what is behind the descriptor; of no use to other waits */
 };
 
 /*

@@ -383,10 +383,10 @@ static RBPF_INLINE int rbpf_gc_in_transition(__u32 flags)
 /*
  * One frame as the BPF programs see it; user space names it.
  *
- *   Ruby frame       iseq != 0: pc as in the control frame, with RBPF_PC_*; me the method entry or
- * 0 C function       iseq == 0, me != 0: pc only RBPF_PC_* cut frames       iseq == 0, me == 0, pc
- * != 0: pc is their number fiber            all 0: what follows is the fiber that resumed the one
- * before
+ * - a Ruby frame: iseq != 0; pc as in the control frame, with RBPF_PC_*; me the method entry, or 0
+ * - a C function: iseq == 0, me != 0; pc only RBPF_PC_*
+ * - frames that were cut: iseq == 0, me == 0, pc != 0; pc is their number
+ * - a fiber: all 0; what follows is the fiber that resumed the one before
  */
 /* pc is a multiple of 8 otherwise. */
 #define RBPF_PC_STALE  1ull /* compiled code may not have saved it */
@@ -608,6 +608,29 @@ enum rbpf_wait {
 	RBPF_WAITS,
 };
 
+/* What kind of name a struct rbpf_waits_on has. Stored in a __u8. */
+enum rbpf_waits_on_kind {
+	RBPF_ON_NOTHING = 0, /* none: it is not known what the thread waits for */
+	RBPF_ON_INET = 1,    /* the peer's address, 4 bytes … */
+	RBPF_ON_INET6 = 2,   /* … or 16 */
+	RBPF_ON_UNIX = 3,    /* of the peer, of a socket in the file system; abstract: from a NUL */
+	RBPF_ON_UNIX_OWN = 4, /* of the socket itself, whose peer has none */
+	RBPF_ON_FILE = 5,     /* of the file in its directory */
+};
+
+#define RBPF_ON_NAME 44
+
+/* What is behind the descriptor that a thread waits for; what is not used is 0. */
+struct rbpf_waits_on {
+	__u8 kind;	/* enum rbpf_waits_on_kind */
+	__u8 len;	/* of the name, in bytes: above RBPF_ON_NAME if it is longer than that */
+	__u16 port;	/* of the peer; 0: it has none, as what listens has */
+	__u16 own_port; /* ports are in the byte order of the CPU */
+	__u16 pad;
+	char name[RBPF_ON_NAME]; /* its beginning, without a NUL; of a path of a socket the end */
+};
+_Static_assert(sizeof(struct rbpf_waits_on) == 52, "ring ABI");
+
 /* Of rbpf_ring_wait, beside RBPF_SAMPLE_*. */
 #define RBPF_WAIT_HELD	 (1u << 8)  /* the thread held the GVL all the time */
 #define RBPF_WAIT_OPEN	 (1u << 9)  /* it goes on */
@@ -635,6 +658,8 @@ struct rbpf_ring_wait {
 	__u16 status;	   /* enum rbpf_status */
 	__u16 flags;	   /* RBPF_SAMPLE_*, RBPF_WAIT_* */
 	char comm[RBPF_COMM_LEN];
+	struct rbpf_waits_on on;
+	__u32 pad;
 };
 
 /*
@@ -829,7 +854,7 @@ _Static_assert(sizeof(struct rbpf_tls) == 24, "map ABI");
 _Static_assert(sizeof(struct rbpf_otel_record) == 32, "the record is shorter by its padding");
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wait) == 136, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 192, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 104, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_waker) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 48 + 48 + 8, "wire ABI");

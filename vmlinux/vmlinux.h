@@ -130,8 +130,8 @@ struct cfs_rq {
 };
 
 struct sched_entity {
-	__u64 sum_exec_runtime; /* up to exec_start */
-	__u64 exec_start;	/* rq.clock_task when it was last added up */
+	__u64 sum_exec_runtime;	     /* up to exec_start */
+	__u64 exec_start;	     /* rq.clock_task when it was last added up */
 	__u64 prev_sum_exec_runtime; /* when it came to its CPU; not of real-time tasks */
 	struct cfs_rq *cfs_rq;	     /* with CONFIG_FAIR_GROUP_SCHED */
 };
@@ -210,8 +210,57 @@ struct inode {
 	__u32 i_generation;
 };
 
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
+	void *private_data; /* of a socket: struct socket */
+};
+
+struct in6_addr {
+	__u8 bytes[16];
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be16 skc_dport;
+	__u16 skc_num; /* its own port */
+	unsigned short skc_family;
+	struct in6_addr skc_v6_daddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct sockaddr_un {
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len; /* with sun_family */
+	struct sockaddr_un name[];
+};
+
+struct unix_sock {
+	struct unix_address *addr; /* NULL: it has no name */
+	struct sock *peer;
 };
 
 struct mm_struct {

@@ -47,8 +47,8 @@ static const char *by_choice(size_t i)
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
 		[FLAT_BY_MODULE] = "module",	   [FLAT_BY_GEM] = "gem",
 		[FLAT_BY_REQUEST] = "request",	   [FLAT_BY_STATE] = "state",
-		[FLAT_BY_TRACE] = "trace",	   [FLAT_BY_TIME] = "time",
-		[BY_FUNCTION] = "function",
+		[FLAT_BY_PEER] = "peer",	   [FLAT_BY_TRACE] = "trace",
+		[FLAT_BY_TIME] = "time",	   [BY_FUNCTION] = "function",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -337,19 +337,21 @@ static int check_line(const struct report_line *line, struct err *err)
 }
 
 /*
- * What shows states needs an event whose samples have some: all time, if none is asked for. A table
+ * What shows states needs an event whose samples have some: all time, if none is asked for; what
+ * waits were for, that of waits. A table
  * of states is of nothing else, for they add up to what has passed.
  */
 static int choose_event(const struct report_line *line, const char **event, struct err *err)
 {
 	const char *what = line->states		       ? "--states"
 			   : line->by == FLAT_BY_STATE ? "--by state"
+			   : line->by == FLAT_BY_PEER  ? "--by peer"
 						       : NULL;
 
 	if (!what)
 		return 0;
 	if (!*event)
-		*event = EVENT_WALL;
+		*event = line->by == FLAT_BY_PEER ? EVENT_WAIT : EVENT_WALL;
 	if (line->states ? !strcmp(*event, EVENT_WALL) : event_is_of_own_time(*event))
 		return 0;
 	return cmd_refuse_event(&line->filter, what, *event, err);

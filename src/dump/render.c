@@ -103,9 +103,13 @@ static void json_doing(struct json *j, const struct dump_thread *t)
 
 static void json_waits_on(struct json *j, const struct waits_on *on)
 {
+	_cleanup_buf_ struct buf peer = BUF_INIT;
+
 	if (on->fd >= 0) {
 		json_u64(j, "descriptor", (uint64_t)on->fd);
 		json_str(j, "file", on->file);
+		dump_peer_add(&peer, on);
+		json_str(j, "peer", buf_str(&peer));
 	} else if (on->child) {
 		json_u64(j, "child", on->child > 0 ? (uint64_t)on->child : 0);
 	}

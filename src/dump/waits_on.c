@@ -5,7 +5,9 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "dump/doing.h"
+#include "target/waited_for.h"
 #include "target/waits_on.h"
 
 bool dump_waits_on_counts(const struct dump_doing *doing)
@@ -39,12 +41,27 @@ static const char *kind_of(const char *file)
 	return file;
 }
 
+void dump_peer_add(struct buf *out, const struct waits_on *w)
+{
+	struct waited_for words = { 0 };
+	uint32_t id;
+
+	if (w->peer.kind != RBPF_ON_NOTHING && !waited_for_id(&words, &w->peer, &id) && id)
+		waited_for_add(&words, id, out);
+	waited_for_deinit(&words);
+}
+
 void dump_waits_on_add(struct buf *out, const struct waits_on *w)
 {
+	_cleanup_buf_ struct buf peer = BUF_INIT;
+
 	if (w->fd >= 0) {
 		buf_addf(out, "descriptor %d", w->fd);
 		if (w->file[0])
 			buf_addf(out, ", %s", kind_of(w->file));
+		dump_peer_add(&peer, w);
+		if (peer.len)
+			buf_addf(out, " (%s)", buf_str(&peer));
 		if (w->n_more)
 			buf_addf(out, ", and %zu other%s", w->n_more, w->n_more == 1 ? "" : "s");
 	} else if (w->child > 0) {

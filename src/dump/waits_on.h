@@ -19,6 +19,9 @@ struct waits_on;
  */
 bool dump_waits_on_counts(const struct dump_doing *doing);
 
+/* Append who is at the other end of a socket, "10.0.0.5:5432"; nothing if it is not known. */
+void dump_peer_add(struct buf *out, const struct waits_on *w);
+
 /* Append it in words: "descriptor 7, a pipe", "child 4711"; nothing if it is not known. */
 void dump_waits_on_add(struct buf *out, const struct waits_on *w);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/buf.h"
+
 static const struct {
 	const char *word, *label, *why;
 	enum frame_kind kind;
@@ -45,6 +47,26 @@ const char *frame_reason_label(enum frame_reason reason)
 const char *frame_reason_why(enum frame_reason reason)
 {
 	return reasons[reason].why;
+}
+
+void wait_label_add(enum frame_reason reason, const char *on, struct buf *out)
+{
+	const char *label = frame_reason_label(reason);
+
+	buf_addf(out, "%.*s: %s)", (int)strlen(label) - 1, label, on);
+}
+
+const char *wait_label_on(enum frame_reason reason, const char *label, size_t *n)
+{
+	const char *plain = frame_reason_label(reason);
+	const size_t begin = strlen(plain) + 1, len = strlen(label);
+
+	*n = 0;
+	if (reason == REASON_NONE || len <= begin + 1 || strncmp(label, plain, begin - 2) ||
+	    strncmp(label + begin - 2, ": ", 2))
+		return label;
+	*n = len - begin - 1;
+	return label + begin;
 }
 
 enum frame_reason frame_reason_of_label(enum frame_kind kind, const char *label)

@@ -8,9 +8,12 @@
 #define RBPF_PROFILE_REASON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "profile/profile.h"
+
+struct buf;
 
 /*
  * Name, number in the file (never renumber), kind of the frame, word in machine output, the frame's
@@ -114,6 +117,15 @@ const char *frame_reason_label(enum frame_reason reason);
 
 /* Why native frames are missing, "unknown code"; "not recorded" of REASON_NONE, "" of no gap. */
 const char *frame_reason_why(enum frame_reason reason);
+
+/*
+ * Append the name of a frame with @reason, a FRAME_WAIT, that also says what is behind the
+ * descriptor: "(waits for the network: 10.0.0.5:5432)".
+ */
+void wait_label_add(enum frame_reason reason, const char *on, struct buf *out);
+
+/* What a frame with @reason and such a name says of that, *@n bytes in @label; *@n 0: nothing. */
+const char *wait_label_on(enum frame_reason reason, const char *label, size_t *n);
 
 /*
  * What a frame of @kind in no module with this name was, in a recording from before reasons were

@@ -11,6 +11,7 @@
 #include "view/gem.h"
 #include "view/label.h"
 #include "view/request.h"
+#include "view/peer.h"
 #include "view/state.h"
 #include "view/thread_series.h"
 #include "view/trace.h"
@@ -38,6 +39,7 @@ static const char *const field_names[] = {
 	[FIELD_ORIGIN] = "origin",
 	[FIELD_STATE] = "state",
 	[FIELD_HELD] = "gvl_held",
+	[FIELD_PEER] = "peer",
 	[FIELD_TURN] = "gvl_turn",
 	[FIELD_REQUEST] = "request",
 	[FIELD_FRAMEWORK] = "framework",
@@ -104,6 +106,7 @@ static const enum report_field *fields_of_all(enum flat_by by)
 				    FIELD_TOTAL_ERROR },
 		[FLAT_BY_STATE] = { FIELD_STATE, FIELD_HELD, FIELD_TURN, FIELD_NUMBERS,
 				    FIELD_TOTAL_ERROR },
+		[FLAT_BY_PEER] = { FIELD_PEER, FIELD_STATE, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS,
 				  FIELD_TOTAL_ERROR },
@@ -333,6 +336,12 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 		if (field == FIELD_STATE)
 			return text(state_word(row->id & STATE_MASK));
 		return number(row->id & (field == FIELD_HELD ? STATE_HELD : STATE_TURN) ? 1 : 0);
+	case FLAT_BY_PEER:
+		if (field == FIELD_STATE)
+			return text(state_word(peer_state(p, row)));
+		buf_reset(scratch);
+		peer_name(p, row, scratch);
+		return text(buf_str(scratch));
 	case FLAT_BY_CONTAINER:
 	case FLAT_BY_RUBY:
 		return field == FIELD_PROCESSES ? number(row->n_processes)

@@ -43,6 +43,7 @@ enum report_field {
 	FIELD_ORIGIN,
 	FIELD_STATE,
 	FIELD_HELD, /* 1: the thread held the GVL */
+	FIELD_PEER,
 	FIELD_TURN, /* 1: it waits for the GVL as its turn was over */
 	FIELD_REQUEST,
 	FIELD_FRAMEWORK,

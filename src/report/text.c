@@ -19,6 +19,7 @@
 #include "view/request.h"
 #include "view/native.h"
 #include "view/owner.h"
+#include "view/peer.h"
 #include "view/state.h"
 #include "view/trace.h"
 
@@ -224,6 +225,7 @@ static const struct headings headings[] = {
 	[FLAT_BY_MODULE] = { "MODULE", NULL },
 	[FLAT_BY_GEM] = { "GEM", "ORIGIN" },
 	[FLAT_BY_STATE] = { "STATE", "WHAT A THREAD DOES" },
+	[FLAT_BY_PEER] = { "PEER", "WHAT A THREAD DOES" },
 	[FLAT_BY_REQUEST] = { "REQUEST", "FRAMEWORK" },
 	[FLAT_BY_TRACE] = { "TRACE", "REQUEST" },
 	[FLAT_BY_TIME] = { "FROM", "CLOCK" },
@@ -267,6 +269,9 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 		return;
 	case FLAT_BY_STATE:
 		buf_addstr(out, state_word(row->id & STATE_MASK));
+		return;
+	case FLAT_BY_PEER:
+		peer_name(p, row, out);
 		return;
 	case FLAT_BY_MODULE:
 		label_package(p, row->frame, out);
@@ -345,6 +350,9 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 	case FLAT_BY_STATE:
 		buf_addf(out, "%s%s%s", state_text(row->id & STATE_MASK),
 			 *state_and_gvl(row->id) ? ", " : "", state_and_gvl(row->id));
+		return;
+	case FLAT_BY_PEER:
+		buf_addstr(out, state_text(peer_state(p, row)));
 		return;
 	case FLAT_BY_FILE:
 	case FLAT_BY_KIND:

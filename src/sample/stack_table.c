@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/buf.h"
 #include "profile/reason.h"
 #include "profile/sink.h"
 #include "ruby/vm.h"
@@ -48,9 +49,9 @@ static const struct {
 struct stack_pair {
 	uint64_t ruby, native; /* fingerprints; 0: none */
 	uint32_t placeholder;  /* 1 + what stands for no Ruby stack; 0: there is one */
-	uint32_t flags;	 /* RBPF_SAMPLE_GC and phase, RBPF_WAIT_HELD, RBPF_WAIT_TURN; NATIVE_LOST */
-	uint32_t wait;	 /* as in struct stacks_taken */
-	uint32_t unused; /* 0: pairs are compared as bytes */
+	uint32_t flags; /* RBPF_SAMPLE_GC and phase, RBPF_WAIT_HELD, RBPF_WAIT_TURN; NATIVE_LOST */
+	uint32_t wait;	/* as in struct stacks_taken */
+	uint32_t on;	/* of waited_for_id() */
 };
 
 #define NATIVE_LOST (1u << 31) /* there was a native stack, whose definition was lost */
@@ -77,6 +78,7 @@ void stack_table_deinit(struct stack_table *t)
 {
 	generation_deinit(&t->generations[0]);
 	generation_deinit(&t->generations[1]);
+	waited_for_deinit(&t->waited_for);
 	merge_buffers_deinit(&t->buffers);
 	ruby_stacks_buffers_deinit(&t->naming);
 	native_definitions_buffers_deinit(&t->naming_native);
@@ -201,8 +203,22 @@ static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 	return r || phase == RUBY_GC_NONE ? r : push_reason(out, phases[phase], stack);
 }
 
+/* The frame of a wait for what @pair->on is. */
+static int push_waited_for(const struct stack_table *t, struct sink *out,
+			   const struct stack_pair *pair, enum frame_reason reason, uint32_t *stack)
+{
+	_cleanup_buf_ struct buf on = BUF_INIT, label = BUF_INIT;
+
+	waited_for_add(&t->waited_for, pair->on, &on);
+	wait_label_add(reason, buf_str(&on), &label);
+	if (buf_failed(&on) || buf_failed(&label))
+		return -ENOMEM;
+	return push_named(out, reason, buf_str(&label), stack);
+}
+
 /* What the thread waited for; what is known of it and the GVL stands below that. */
-static int push_wait(struct sink *out, const struct stack_pair *pair, uint32_t *stack)
+static int push_wait(const struct stack_table *t, struct sink *out, const struct stack_pair *pair,
+		     uint32_t *stack)
 {
 	static const enum frame_reason reasons[RBPF_WAITS] = {
 		[RBPF_WAIT_CPU] = REASON_WAIT_CPU,
@@ -219,15 +235,20 @@ static int push_wait(struct sink *out, const struct stack_pair *pair, uint32_t *
 		[RBPF_WAIT_THROTTLED] = REASON_WAIT_THROTTLED,
 	};
 	uint32_t wait = pair->wait - 1;
+	enum frame_reason reason;
 	int r = 0;
 
 	if (!pair->wait)
 		return 0;
+	reason = reasons[wait < RBPF_WAITS ? wait : RBPF_WAIT_OTHER];
 	if (pair->flags & RBPF_WAIT_HELD)
 		r = push_reason(out, REASON_GVL_HELD, stack);
 	else if (pair->flags & RBPF_WAIT_TURN)
 		r = push_reason(out, REASON_GVL_TURN, stack);
-	return r ? r : push_reason(out, reasons[wait < RBPF_WAITS ? wait : RBPF_WAIT_OTHER], stack);
+	if (r)
+		return r;
+	return pair->on ? push_waited_for(t, out, pair, reason, stack)
+			: push_reason(out, reason, stack);
 }
 
 /*
@@ -374,7 +395,7 @@ static int make_stack(struct stack_table *t, struct sink *out, struct tracked_pr
 		ret->flags |= SAMPLE_NATIVE | SAMPLE_GAP;
 		err = push_reason(out, REASON_GAP_LOST, &ret->stack);
 	}
-	return err ? err : push_wait(out, pair, &ret->stack);
+	return err ? err : push_wait(t, out, pair, &ret->stack);
 }
 
 /* What stands for the Ruby stack that @taken names, which is not known, or there is none. */
@@ -403,7 +424,7 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracke
 				   .wait = taken->wait };
 	uint32_t id;
 	bool is_new;
-	int r;
+	int r = 0;
 
 	/* Once it is woken it waits for a CPU. */
 	if (taken->wait == 1 + RBPF_WAIT_GVL)
@@ -418,7 +439,11 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracke
 		pair.ruby = 0;
 		pair.placeholder = placeholder_for(taken, ruby_found) + 1;
 	}
-	r = intern_add(&g->pairs, &pair, sizeof(pair), &id, &is_new);
+	if (taken->on &&
+	    (taken->wait == 1 + RBPF_WAIT_NETWORK || taken->wait == 1 + RBPF_WAIT_DISK))
+		r = waited_for_id(&t->waited_for, taken->on, &pair.on);
+	if (!r)
+		r = intern_add(&g->pairs, &pair, sizeof(pair), &id, &is_new);
 	if (!r)
 		r = array_reserve(g->merged, g->cap_merged, id + 1);
 	if (!r && is_new)

@@ -21,6 +21,7 @@
 #include "profile/id_holder.h"
 #include "sample/native_definitions.h"
 #include "sample/ruby_stacks.h"
+#include "target/waited_for.h"
 
 struct sink;
 struct tracked_process;
@@ -34,10 +35,11 @@ struct sample_stack {
 
 /* What the stacks of a sample or a wait are: as its record says. */
 struct stacks_taken {
-	uint64_t ruby, native; /* fingerprints; 0: none */
-	uint16_t status;       /* enum rbpf_status */
-	uint16_t flags;	       /* RBPF_SAMPLE_*, RBPF_WAIT_* */
-	uint32_t wait;	       /* 1 + enum rbpf_wait; 0: the thread was running */
+	uint64_t ruby, native;		/* fingerprints; 0: none */
+	uint16_t status;		/* enum rbpf_status */
+	uint16_t flags;			/* RBPF_SAMPLE_*, RBPF_WAIT_* */
+	uint32_t wait;			/* 1 + enum rbpf_wait; 0: the thread was running */
+	const struct rbpf_waits_on *on; /* what is behind the descriptor; NULL: not known */
 };
 
 struct stack_generation {
@@ -53,6 +55,7 @@ struct stack_table {
 	uint64_t since_ns;			/* CLOCK_MONOTONIC: when the current one began */
 	bool ended_early;      /* the one before, for it was large: see stack_table_keeps_all() */
 	struct native *native; /* NULL: native stacks are not walked; not owned */
+	struct waited_for waited_for;
 	struct merge_buffers buffers;			 /* owned */
 	struct ruby_stacks_buffers naming;		 /* owned */
 	struct native_definitions_buffers naming_native; /* owned */

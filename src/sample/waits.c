@@ -106,10 +106,11 @@ static int walk_thread(const struct ruby_vm *vm, uint64_t tp, struct ruby_stack 
 }
 
 /*
- * What the thread of @rec waits for: as the record has it, but for one that was in poll() or
- * select() already when it came to be followed.
+ * What the thread of @rec waits for, and in *@peer who is at the other end of it: as the record has
+ * it, but for one that was in poll() or select() already when it came to be followed.
  */
-static uint16_t read_wait(const struct tracked_process *p, const struct rbpf_ring_wait *rec)
+static uint16_t read_wait(const struct tracked_process *p, const struct rbpf_ring_wait *rec,
+			  struct rbpf_waits_on *peer)
 {
 	struct thread_syscall call;
 	struct waits_on on;
@@ -118,6 +119,7 @@ static uint16_t read_wait(const struct tracked_process *p, const struct rbpf_rin
 	    thread_syscall(p->pid, (pid_t)rec->h.tid, &call) || !waits_on_is_polled(&call))
 		return rec->wait;
 	on = waits_on_read(&p->vm->mem, &call);
+	*peer = on.peer;
 	if (!on.file[0])
 		return RBPF_WAIT_OTHER;
 	/* Nobody waits for a file of a disk here: poll() says of all of them that they are ready.
@@ -127,14 +129,16 @@ static uint16_t read_wait(const struct tracked_process *p, const struct rbpf_rin
 
 /*
  * Walk the stack of the thread of @rec, a wait that goes on, and define it: @taken is then what the
- * BPF programs would have sent, had they known the Ruby when the wait began, and *@wait what it is
- * for. The thread must not have run since: its CPU time tells. Both are left as they are if it has;
+ * BPF programs would have sent, had they known the Ruby when the wait began, and *@wait and *@peer
+ * what it is for. The thread must not have run since: its CPU time tells. Both are left as they are
+ * if it has;
  * @taken, too, if it cannot be walked. Returns 0 or -errno.
  */
 static int walk_sleeping(struct collector *c, struct tracked_process *p,
 			 const struct rbpf_ring_wait *rec, struct stacks_taken *taken,
-			 uint16_t *wait)
+			 uint16_t *wait, struct rbpf_waits_on *peer)
 {
+	struct rbpf_waits_on on = *peer;
 	struct rbpf_ring_stack def = { .h = rec->h };
 	struct ruby_stack stack _cleanup_(ruby_stack_deinit) = { 0 };
 	struct resolver *names;
@@ -151,11 +155,12 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 	walked = !ruby_vm_gc_era(p->vm, &era, &major);
 	if (!still_waits(c, p, rec, &task))
 		return 0;
-	found = read_wait(p, rec);
+	found = read_wait(p, rec, &on);
 	r = walked ? walk_thread(p->vm, task.thread_pointer, &stack) : 0;
 	if (r < 0 || !still_waits(c, p, rec, &task))
 		return r < 0 ? r : 0;
 	*wait = found;
+	*peer = on;
 	if (!r)
 		return 0;
 	taken->status = (uint16_t)stack.status;
@@ -177,7 +182,7 @@ static bool began_unknown(const struct rbpf_ring_wait *rec)
 
 static int walk_if_there_is_time(struct collector *c, struct tracked_process *p,
 				 const struct rbpf_ring_wait *rec, struct stacks_taken *taken,
-				 uint16_t *wait)
+				 uint16_t *wait, struct rbpf_waits_on *peer)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r;
@@ -185,7 +190,7 @@ static int walk_if_there_is_time(struct collector *c, struct tracked_process *p,
 	if (p->n_sleepers >= MAX_SLEEPERS ||
 	    c->sleepers_ns > SLEEPERS_NS + (now - c->began_ns) / SLEEPERS_PART)
 		return 0;
-	r = walk_sleeping(c, p, rec, taken, wait);
+	r = walk_sleeping(c, p, rec, taken, wait, peer);
 	c->sleepers_ns += clock_ns(CLOCK_MONOTONIC) - now;
 	return r;
 }
@@ -225,6 +230,7 @@ static struct stacks_taken taken_of(const struct rbpf_ring_wait *rec)
 		.native = rec->native,
 		.status = rec->status,
 		.flags = rec->flags,
+		.on = &rec->on,
 	};
 }
 
@@ -236,8 +242,11 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		     const struct rbpf_ring_wait *rec, bool with_ruby)
 {
 	struct stacks_taken taken = taken_of(rec);
+	struct rbpf_waits_on peer = rec->on;
 	uint16_t wait = rec->wait;
 	int r = 0;
+
+	taken.on = &peer;
 
 	if (t->wait && t->wait_ns == rec->since)
 		return 0;
@@ -249,7 +258,7 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 	if (!t->wait)
 		return -ENOMEM;
 	if (rec->flags & RBPF_WAIT_BEFORE || (p->vm && began_unknown(rec)))
-		r = walk_if_there_is_time(c, p, rec, &taken, &wait);
+		r = walk_if_there_is_time(c, p, rec, &taken, &wait, &peer);
 	if (!r)
 		r = wait_stack(c, p, &taken, wait, with_ruby, &t->wait->blocked);
 	if (!r)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "target/waits_on.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,9 +17,13 @@
 #include "target/memory.h"
 #include "target/process.h"
 #include "target/remote.h"
+#include "target/socket_peer.h"
 
 /* How many descriptors of a poll() are looked at. */
-#define MAX_POLLED 64
+#define MAX_POLLED    64
+
+/* What /proc says of a socket, before its inode. */
+#define SOCKET_PREFIX "socket:["
 
 /* Those whose first argument is the descriptor that they wait for. */
 static const long of_descriptor[] = {
@@ -71,7 +76,9 @@ static void take_selected(const struct memory *mem, uint64_t n, const uint64_t s
 			if (!(words[fd / 64] >> fd % 64 & 1))
 				continue;
 			if (!found++)
-				ret->fd = (int)fd;
+				ret->fd = ret->highest = (int)fd;
+			if ((int)fd > ret->highest)
+				ret->highest = (int)fd;
 		}
 	}
 	ret->n_more = found ? found - 1 : 0;
@@ -83,19 +90,55 @@ static pid_t child_of(int64_t id)
 	return id > 0 && id <= INT_MAX ? (pid_t)id : -1;
 }
 
+static void take_peer(pid_t pid, struct waits_on *ret)
+{
+	struct rbpf_waits_on peer;
+	uint64_t inode;
+
+	if (sscanf(ret->file, SOCKET_PREFIX "%" SCNu64, &inode) == 1 &&
+	    !socket_peer_read(pid, inode, &peer))
+		ret->peer = peer;
+}
+
+static ssize_t read_descriptor(pid_t pid, int fd, char path[PATH_MAX])
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	return remote_read_link(pid, name, path, PATH_MAX);
+}
+
+static bool is_socket(const char *path, ssize_t n)
+{
+	return n > (ssize_t)strlen(SOCKET_PREFIX) &&
+	       !memcmp(path, SOCKET_PREFIX, strlen(SOCKET_PREFIX));
+}
+
+/*
+ * Of those of a select() it is the lowest one, or the highest if that is a socket: the main thread
+ * also waits for an eventfd or a pipe of the VM, for signals, which mostly has a low number.
+ */
 static void take_file(pid_t pid, struct waits_on *ret)
 {
 	_cleanup_buf_ struct buf clean = BUF_INIT;
-	char name[32], path[PATH_MAX];
-	ssize_t n;
+	char path[PATH_MAX], highest[PATH_MAX];
+	ssize_t n = read_descriptor(pid, ret->fd, path), n_highest;
 
-	snprintf(name, sizeof(name), "fd/%d", ret->fd);
-	n = remote_read_link(pid, name, path, sizeof(path));
+	if (ret->highest > ret->fd && !is_socket(path, n)) {
+		n_highest = read_descriptor(pid, ret->highest, highest);
+		if (is_socket(highest, n_highest)) {
+			ret->fd = ret->highest;
+			n = n_highest;
+			memcpy(path, highest, (size_t)n);
+		}
+	}
 	if (n <= 0)
 		return;
 	utf8_sanitise(&clean, path, (size_t)n);
 	snprintf(ret->file, sizeof(ret->file), "%.*s",
 		 (int)utf8_prefix(buf_str(&clean), WAITS_ON_FILE_CHARS), buf_str(&clean));
+	if (waits_on_socket(ret))
+		take_peer(pid, ret);
 }
 
 struct waits_on waits_on_read(const struct memory *mem, const struct thread_syscall *call)
@@ -144,5 +187,5 @@ bool waits_on_is_polled(const struct thread_syscall *call)
 
 bool waits_on_socket(const struct waits_on *w)
 {
-	return !strncmp(w->file, "socket:[", strlen("socket:["));
+	return !strncmp(w->file, SOCKET_PREFIX, strlen(SOCKET_PREFIX));
 }

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "rbpf_abi.h"
+
 struct memory;
 struct thread_syscall;
 
@@ -21,15 +23,17 @@ struct thread_syscall;
 
 struct waits_on {
 	int fd;	       /* of the process; -1: it waits for none, or that is not known */
+	int highest;   /* of those of a select(); else as fd */
 	size_t n_more; /* so many others that it waits for, too */
 	/* valid UTF-8: as /proc has it, "pipe:[1234]", cut; "" if not known */
 	char file[4 * WAITS_ON_FILE_CHARS + 1];
-	pid_t child; /* -1: any; 0: it waits for none, or that is not known */
+	struct rbpf_waits_on peer; /* of a socket: who is at its other end */
+	pid_t child;		   /* -1: any; 0: it waits for none, or that is not known */
 };
 
 #define WAITS_ON_NOTHING                                                                           \
 	{                                                                                          \
-		.fd = -1                                                                           \
+		.fd = -1, .highest = -1                                                            \
 	}
 
 /* Of @call, which a thread of process @mem->pid is in. */

@@ -22,6 +22,7 @@
 #include "view/filter.h"
 #include "view/gem.h"
 #include "view/group.h"
+#include "view/peer.h"
 #include "view/sample_kind.h"
 #include "view/request.h"
 #include "view/seconds.h"
@@ -367,6 +368,16 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 	return r;
 }
 
+static int build_from_peers(const struct profile *p, const struct view_selection *sel,
+			    struct flat_order *order, struct flat *flat)
+{
+	int r = peer_rows(p, sel, flat);
+
+	if (!r && flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	return r;
+}
+
 static int build_from_requests(const struct profile *p, const struct view_selection *sel,
 			       struct flat_order *order, struct flat *flat)
 {
@@ -501,6 +512,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		err = build_from_kinds(p, sel, &order, &flat);
 	else if (by == FLAT_BY_STATE)
 		err = build_from_states(p, sel, &order, &flat);
+	else if (by == FLAT_BY_PEER)
+		err = build_from_peers(p, sel, &order, &flat);
 	else if (by == FLAT_BY_REQUEST)
 		err = build_from_requests(p, sel, &order, &flat);
 	else if (by == FLAT_BY_TRACE)

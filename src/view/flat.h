@@ -41,6 +41,7 @@ enum flat_by {
 	FLAT_BY_GEM,
 	FLAT_BY_REQUEST, /* kind of request; needs a profile that is by_request */
 	FLAT_BY_STATE,	 /* of the thread (state.h), and whether it held the GVL */
+	FLAT_BY_PEER,	 /* what a thread waited for behind a descriptor (peer.h) */
 	FLAT_BY_TRACE,	 /* of OpenTelemetry; needs a profile that is by_span and by_request */
 	FLAT_BY_TIME,	 /* second of the recording (seconds.h); needs samples that are kept */
 };
@@ -58,9 +59,10 @@ enum flat_sort {
 };
 
 struct flat_row {
-	uint32_t frame; /* a frame of the row (function, line, file, module); else PROFILE_NONE */
+	/* a frame of the row (function, line, file, module, peer); else PROFILE_NONE */
+	uint32_t frame;
 	uint32_t id; /* owner (view/owner.h), enum frame_kind, kind of request, state_of(), span or
-		      * second for rows of those; else 0 */
+		      * second for rows of those; of peers a number of its own; else 0 */
 	uint32_t process; /* rows of containers and Rubies: the first process with samples … */
 	uint32_t n_processes; /* … and how many there are; else 0 */
 	uint32_t request;     /* rows of traces: the kind of request of most of its time; else 0 */

@@ -61,11 +61,11 @@ const char *state_part_text(size_t part)
 	return part == STATE_PART_HELD ? "waits, but holds the GVL" : states[part].text;
 }
 
-static uint8_t state_of_reason(uint32_t reason)
+enum thread_state state_of_reason(uint32_t reason)
 {
 	for (size_t i = STATE_WAIT_CPU; i < STATES; i++)
 		if (states[i].reason == reason)
-			return (uint8_t)i;
+			return (enum thread_state)i;
 	return STATE_OTHER; /* known to a newer rbpf alone */
 }
 
@@ -89,7 +89,7 @@ int state_of_stacks(const struct profile *p, uint8_t **ret)
 
 		if (f->kind != FRAME_WAIT || reason_is_of_gvl(f->reason))
 			continue;
-		of[i] = state_of_reason(f->reason);
+		of[i] = (uint8_t)state_of_reason(f->reason);
 		if (parent)
 			of[i] |= gvl_bit(p->frames[p->stacks[parent].frame].reason);
 	}

@@ -40,6 +40,9 @@ const char *state_word(size_t state);
 /* In words for people: "waits for the GVL". */
 const char *state_text(enum thread_state state);
 
+/* That of a wait whose frame has @reason (profile/reason.h). */
+enum thread_state state_of_reason(uint32_t reason);
+
 /*
  * Whether a thread in this state is off the CPU, so that the value of its sample is how long it has
  * waited.

@@ -365,6 +365,39 @@ Test(stack_table, waits)
 	teardown(&f);
 }
 
+/* Of what is behind a descriptor there is a frame each, of connections to the same peer one. */
+Test(stack_table, what_waits_are_for)
+{
+	struct rbpf_waits_on peer = {
+		.kind = RBPF_ON_INET, .len = 4, .port = 80, .own_port = 40000
+	};
+	struct rbpf_waits_on again = peer;
+	struct rbpf_waits_on file = { .kind = RBPF_ON_FILE, .len = 3, .name = "log" };
+	struct rbpf_waits_on none = { .kind = RBPF_ON_NOTHING };
+	struct stacks_taken taken = { .ruby = 1, .wait = 1 + RBPF_WAIT_NETWORK, .on = &peer };
+	struct fixture f;
+
+	again.own_port++;
+	setup(&f);
+	define_each(&f, 1, 2);
+	sample(&f, &taken);
+	taken.on = &again;
+	sample(&f, &taken);
+	taken.on = &none;
+	sample(&f, &taken);
+	taken.wait = 1 + RBPF_WAIT_DISK;
+	taken.on = &file;
+	sample(&f, &taken);
+	taken.wait = 1 + RBPF_WAIT_CPU; /* it was woken */
+	sample(&f, &taken);
+	expect_sample(&f, 0, "foo Object#each (waits for the network: 0.0.0.0:80)", 0);
+	expect_sample(&f, 1, "foo Object#each (waits for the network: 0.0.0.0:80)", 0);
+	expect_sample(&f, 2, "foo Object#each (waits for the network)", 0);
+	expect_sample(&f, 3, "foo Object#each (waits for a file: log)", 0);
+	expect_sample(&f, 4, "foo Object#each (waits for a CPU)", 0);
+	teardown(&f);
+}
+
 /* That a sample has no such flag says something only if the collector is known. */
 Test(stack_table, unknown_collector)
 {

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -69,6 +70,31 @@ Test(waits_on, many_descriptors)
 	expect_words(SYS_pselect6, 90, (uintptr_t)&read, 0, "descriptor 83");
 	expect_words(SYS_pselect6, 0, 0, 0, "");
 	expect_words(SYS_pselect6, UINT32_MAX, (uintptr_t)&read, 0, "descriptor 83, and 1 other");
+}
+
+/* The VM has its own descriptor in the set. */
+Test(waits_on, a_socket_among_others)
+{
+	int event = eventfd(0, 0), sockets[2];
+	fd_set read, write;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+	have(60, event);
+	have(90, sockets[0]);
+	have(95, event);
+	FD_ZERO(&read);
+	FD_ZERO(&write);
+	FD_SET(60, &read);
+	FD_SET(90, &write);
+	expect_words(SYS_pselect6, 91, (uintptr_t)&read, (uintptr_t)&write,
+		     "descriptor 90, a socket, and 1 other");
+	FD_SET(95, &write);
+	expect_words(SYS_pselect6, 96, (uintptr_t)&read, (uintptr_t)&write,
+		     "descriptor 60, an eventfd, and 2 others");
+	FD_SET(90, &read);
+	FD_CLR(60, &read);
+	expect_words(SYS_pselect6, 96, (uintptr_t)&read, (uintptr_t)&write,
+		     "descriptor 90, a socket, and 2 others");
 }
 
 /* Of those beyond the ones that are looked at nobody knows whether they are negative. */

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# What waits were for: who is at the other end of a socket, and which file (tests/programs/peers.rb).
+
+require_relative 'support'
+
+class PeersTest < LiveTest
+  SECONDS = 1.5
+  PART = 0.03
+  SLACK = 25_000_000 # ns: what the program does between its waits, and its first connection
+
+  def test_peers_are_those_that_the_program_waited_for
+    Dir.mktmpdir('p', ruby.outside('/tmp')) do |dir|
+      said = record_peers(dir)
+      rows = by_peer
+      journal = said['waited'].delete('journal.log')
+      said['waited'].each do |peer, ns|
+        row = rows.fetch([peer, 'network'])
+        assert_in_delta ns, row['total_ns'], (ns * PART) + SLACK + stolen_ns, "#{peer}: #{rows}"
+        assert_operator row['waits'], :>, 10, peer
+      end
+      said['servers'].each { |clients| assert_operator rows.fetch([clients, 'network'])['total_ns'], :>, 0, rows }
+      assert_operator journal, :>, rows.dig(['journal.log', 'disk'], 'total_ns') || 0, rows
+    end
+  end
+
+  # Who attaches to a process that hangs sees what it hangs at, also where only its memory tells the descriptor.
+  def test_a_wait_that_began_before
+    server = "s = TCPServer.new('127.0.0.1', 0); t = TCPSocket.new('127.0.0.1', s.addr[1]); $stdout.sync = true"
+    said = 'puts %({"port": #{s.addr[1]}}); puts %({"waiting": true}); IO.select([t])'
+    target = start_command(ruby.command('-rsocket', '-e', "#{server}; #{said}"))
+    port = target.wait_for('port')['port']
+    target.wait_for('waiting')
+    Live.wait_until('it to wait') { peers_of(target.pid) == ["127.0.0.1:#{port}"] }
+    rbpf = attach([target], '--mode', 'states')
+    sleep 1
+    assert_equal 0, rbpf.stop.code
+    assert_operator by_peer.fetch(["127.0.0.1:#{port}", 'network'])['total_ns'], :>, 0.8e9
+  end
+
+  private
+
+  def peers_of(pid)
+    Rbpf.dump(pid)['threads'].filter_map { |thread| thread['peer'] } - ['']
+  end
+
+  # Paths are as the program sees them.
+  def record_peers(dir)
+    inside = dir.delete_prefix(ruby.outside('/').chomp('/'))
+    command = ruby.command(ruby.program('peers.rb'), inside, SECONDS.to_s)
+    result = Rbpf.run('record', '-o', path('rbpf.data'), '--mode', 'states', '--as-root', '--', *command)
+    assert_equal 0, result.code, result.err
+    JSON.parse(result.out)
+  end
+
+  def by_peer
+    recording.report('--by', 'peer', '-n', '0')['rows'].to_h { |row| [row.values_at('peer', 'state'), row] }
+  end
+end
