@@ -375,7 +375,7 @@ static void say_summary(const struct run *run, uint64_t bytes, bool exported)
 	const struct summary_recording recording = {
 		.duration_ns = run->end_ns - run->start_ns,
 		.frequency = (uint32_t)run->opts->frequency,
-		.waits = run->opts->mode == RECORD_STATES,
+		.waits = record_mode_waits(run->opts->mode),
 	};
 	struct buf text _cleanup_(buf_deinit) = BUF_INIT;
 	struct collector_status st;

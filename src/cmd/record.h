@@ -15,11 +15,15 @@ struct exporter;
 /* What samples are taken of. */
 enum record_mode {
 	RECORD_CPU,    /* CPU time */
-	RECORD_STATES, /* and each wait, with what the thread waited for */
+	RECORD_WALL,   /* and each wait: views show both together, if not asked for one of them */
+	RECORD_STATES, /* the same, and views show CPU time */
 };
 
 /* "cpu", "states"; NULL past the last. */
 const char *record_mode_name(size_t mode);
+
+/* Whether waits are recorded. */
+bool record_mode_waits(unsigned int mode);
 
 /* What other profilers mean by @word, which is no mode of rbpf; NULL if that is unknown. */
 const char *record_mode_hint(const char *word);
@@ -47,7 +51,7 @@ struct record_options {
 	bool sources;		   /* keep the source files that have samples */
 	bool native;
 	bool kernel;
-	unsigned int mode; /* enum record_mode; with RECORD_STATES … */
+	unsigned int mode; /* enum record_mode; if record_mode_waits() … */
 	bool waker;	   /* … also who ends each wait */
 	bool inlines;
 	bool priority; /* run ahead of ordinary processes: see base/priority.h */

@@ -25,6 +25,8 @@ static const struct {
 	const char *name, *help;
 } modes[] = {
 	[RECORD_CPU] = { "cpu", "CPU time" },
+	[RECORD_WALL] = { META_MODE_WALL,
+			  "wall-clock time: CPU time and each wait, shown together" },
 	[RECORD_STATES] = { "states", "CPU time and each wait, with what the thread waited for" },
 };
 
@@ -35,9 +37,14 @@ const char *record_mode_name(size_t mode)
 
 const char *record_mode_hint(const char *word)
 {
-	if (strcmp(word, "wall") && strcmp(word, "offcpu") && strcmp(word, "off-cpu"))
+	if (strcmp(word, "offcpu") && strcmp(word, "off-cpu"))
 		return NULL;
-	return "--mode states records CPU time and waits; 'rbpf report --event wall' adds them up";
+	return "--mode states records waits beside CPU time: 'rbpf report --event wait'";
+}
+
+bool record_mode_waits(unsigned int mode)
+{
+	return mode != RECORD_CPU;
 }
 
 static const char *mode_help(size_t mode)
@@ -422,7 +429,7 @@ static int prepare(struct record_line *line, const struct option_rest *rest, str
 		return usage(err, "--request-paths and --no-requests exclude each other", NULL);
 	if (opts->request_rules && !opts->requests)
 		return usage(err, "--request-rules and --no-requests exclude each other", NULL);
-	if (opts->waker && opts->mode != RECORD_STATES)
+	if (opts->waker && !record_mode_waits(opts->mode))
 		return usage(err, "--waker needs --mode states", NULL);
 	if (opts->ring_bytes & (opts->ring_bytes - 1))
 		return usage(err, "--ring must be a power of two", "8M, 16M, 32M and so on");

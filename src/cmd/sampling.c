@@ -77,7 +77,7 @@ static int open_engine(struct sampling *s, struct err *err)
 		.system_wide = s->opts->all_ruby,
 		.native = s->opts->native,
 		.kernel = s->opts->kernel,
-		.waits = s->opts->mode == RECORD_STATES,
+		.waits = record_mode_waits(s->opts->mode),
 		.wakers = s->opts->waker,
 	};
 

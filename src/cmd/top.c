@@ -124,7 +124,7 @@ static int show(struct watching *run, uint64_t to, uint64_t end_ns, struct err *
 		.start_realtime_ns = run->start_realtime_ns,
 		.max_rows = run->opts->rows,
 		.native = run->opts->record.native,
-		.states = run->opts->record.mode == RECORD_STATES,
+		.states = record_mode_waits(run->opts->record.mode),
 	};
 	int r;
 
@@ -240,7 +240,7 @@ static int loop_screen(struct watching *run, struct err *err)
 		.start_realtime_ns = run->start_realtime_ns,
 		.end_ns = end_of_time(run),
 		.settle_ns = SETTLE_NS,
-		.has_states = run->opts->record.mode == RECORD_STATES,
+		.has_states = record_mode_waits(run->opts->record.mode),
 		.color = term_color(STDOUT_FILENO, run->ctx->color),
 		.utf8 = run->utf8,
 	};

@@ -235,7 +235,7 @@ static int prepare(struct top_options *opts, const struct option_rest *rest, str
 		return usage(err, "--json and --plain exclude each other");
 	if (opts->json && opts->view != OPTION_UNSET)
 		return usage(err, "--view does not go with --json, which has all lists");
-	if (opts->view == TOP_STATES && rec->mode != RECORD_STATES)
+	if (opts->view == TOP_STATES && !record_mode_waits(rec->mode))
 		return usage(err, "--view states needs --mode states");
 	if (opts->keep_ns < NSEC_PER_SEC || opts->keep_ns > WINDOW_MAX_SECONDS * NSEC_PER_SEC)
 		return usage(err, "--keep must be between 1s and 24h");

@@ -294,6 +294,8 @@ struct profile_lost {
 
 #define PROFILE_MAX_EVENTS 16
 
+#define META_MODE_WALL	   "wall" /* views show all time, if no event is asked for */
+
 /* How the recording was made: the META chunk. Strings are malloc'ed or NULL. */
 struct profile_meta {
 	char *rbpf_version;
@@ -301,7 +303,7 @@ struct profile_meta {
 	char *hostname;
 	char *kernel;	    /* uname -r */
 	char *arch;	    /* uname -m */
-	char *mode;	    /* "cpu" */
+	char *mode;	    /* "cpu", "states" or META_MODE_WALL */
 	uint32_t frequency; /* Hz */
 	uint32_t cpus;	    /* online */
 	uint32_t by_second; /* 1: what was alike in a second was added up: samples are means */

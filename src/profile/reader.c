@@ -302,12 +302,20 @@ static void add_sum(struct profile_meta *meta, const char *sum)
 	meta->n_events++;
 }
 
+/* Whether all time is shown, if no event is asked for. */
+static bool is_of_all_time(const struct reader *rd)
+{
+	const char *mode = rd->profile.meta.mode;
+
+	return rd->opts.wall || (mode && !strcmp(mode, META_MODE_WALL));
+}
+
 /* Find the event that is selected. A recording that names none is of CPU time. */
 static int select_event(struct reader *rd, struct err *err)
 {
 	struct profile_meta *meta = &rd->profile.meta;
 
-	if (!rd->opts.event && rd->opts.wall && has_sum(meta, EVENT_WALL))
+	if (!rd->opts.event && is_of_all_time(rd) && has_sum(meta, EVENT_WALL))
 		rd->opts.event = EVENT_WALL;
 	if (!meta->n_events) {
 		meta->events[0] = *profile_event(&rd->profile);

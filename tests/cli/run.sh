@@ -156,12 +156,10 @@ hint "rbpf serve -p 18301" serve 18301
 hint "it is --children here" record --follow -p 1
 hint "it is --freq here" top --rate=9
 hint "it is --output here" record --file out.svg -p 1
-for mode in wall offcpu; do
-	for command in record top serve; do
-		hint "--mode states records CPU time and waits; 'rbpf report --event wall' adds them up" $command -p 1 --mode $mode
-	done
+for command in record top serve; do
+	hint "--mode states records waits beside CPU time: 'rbpf report --event wait'" $command -p 1 --mode offcpu
 done
-hint "--mode takes one of cpu, states" record -p 1 --mode gil
+hint "--mode takes one of cpu, wall, states" record -p 1 --mode gil
 hint "rbpf annotate -i few.data '^Cart#total$'" annotate few.data '^Cart#total$'
 hint "'rbpf record' makes a recording" diff few.data nofile.data
 hint "options stand before BEFORE; after -- all arguments are recordings" diff few.data -- few.data -n 1

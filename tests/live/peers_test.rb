@@ -33,9 +33,12 @@ class PeersTest < LiveTest
     port = target.wait_for('port')['port']
     target.wait_for('waiting')
     Live.wait_until('it to wait') { peers_of(target.pid) == ["127.0.0.1:#{port}"] }
-    rbpf = attach([target], '--mode', 'states')
+    rbpf = attach([target], '--mode', 'wall')
     sleep 1
     assert_equal 0, rbpf.stop.code
+    # A thread that hangs has no CPU time: what is shown of this mode is all time.
+    assert_equal 'wall', recording.summary['event']
+    assert_operator recording.row('IO.select')['self_ns'], :>, 0.8e9
     assert_operator by_peer.fetch(["127.0.0.1:#{port}", 'network'])['total_ns'], :>, 0.8e9
   end
 

@@ -37,9 +37,11 @@ static const struct profile_event wait = { .name = EVENT_WAIT, .unit = UNIT_NS }
 static const struct profile_event alloc = { .name = "alloc", .unit = UNIT_BYTES };
 
 /* Write a recording: of event i, i + 1 samples of value 10^i; those of the last event are in GC. */
-static void record(const struct profile_event *events, uint32_t n)
+static void record_in_mode(const char *mode, const struct profile_event *events, uint32_t n)
 {
-	struct profile_meta meta = { .start_monotonic_ns = 1000, .frequency = 100, .n_events = n };
+	struct profile_meta meta = {
+		.mode = (char *)mode, .start_monotonic_ns = 1000, .frequency = 100, .n_events = n
+	};
 	const struct recorder_options opts = { .path = path, .force = true };
 	const struct profile_process process = { .pid = 1, .parent = PROFILE_NONE };
 	struct profile_sample sample = { .ts = 1000, .value = 1 };
@@ -63,6 +65,11 @@ static void record(const struct profile_event *events, uint32_t n)
 	cr_expect_eq(sink_sample(recorder_sink(rec), &sample), -EINVAL, "there is no such event");
 	/* Without totals, so that the reader makes them. */
 	cr_assert_eq(recorder_close(rec, NULL, &err), 0, "%s", err.msg);
+}
+
+static void record(const struct profile_event *events, uint32_t n)
+{
+	record_in_mode(NULL, events, n);
 }
 
 static struct profile read_event(const char *event)
@@ -162,6 +169,24 @@ Test(events, wall)
 	record(events, 2);
 	cr_assert_eq(profile_read(path, &opts, &p, &report, &err), -ENOENT);
 	cr_expect_not_null(strstr(err.hint, "--mode states"), "%s", err.hint);
+}
+
+/* A recording can say that all time is what it is to be read as. */
+Test(events, mode_wall)
+{
+	const struct profile_event both[] = { cpu, wait };
+	_cleanup_profile_ struct profile all = PROFILE_INIT, one = PROFILE_INIT,
+					 alone = PROFILE_INIT;
+
+	record_in_mode(META_MODE_WALL, both, 2);
+	all = read_event(NULL);
+	cr_expect_str_eq(profile_event(&all)->name, EVENT_WALL);
+	cr_expect_eq(all.n_samples, 3);
+	one = read_event(EVENT_CPU);
+	cr_expect_eq(one.n_samples, 1);
+	record_in_mode(META_MODE_WALL, &cpu, 1);
+	alone = read_event(NULL);
+	cr_expect_str_eq(profile_event(&alone)->name, EVENT_CPU, "it has no waits");
 }
 
 /* What others waited, for the GVL and for locks: there may be either alone. */
