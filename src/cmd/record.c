@@ -369,6 +369,18 @@ static int export(const struct run *run, struct err *err)
 			       run->opts->export_path, err);
 }
 
+/* What to do with the recording. */
+static void add_next(const struct record_options *opts, struct buf *text)
+{
+	_cleanup_buf_ struct buf input = BUF_INIT;
+
+	if (strcmp(opts->output, CMD_DEFAULT_RECORDING))
+		buf_addf(&input, " -i %s", opts->output);
+	buf_addf(text, "next: rbpf report%s%s  |  rbpf flame%s%s > out.svg\n",
+		 record_mode_waits(opts->mode) ? " --states" : "", buf_str(&input),
+		 record_mode_waits(opts->mode) ? " --event wall" : "", buf_str(&input));
+}
+
 /* @exported: whether the recording was exported, too. */
 static void say_summary(const struct run *run, uint64_t bytes, bool exported)
 {
@@ -391,11 +403,8 @@ static void say_summary(const struct run *run, uint64_t bytes, bool exported)
 	summary_totals(&run->totals, &recording, &text);
 	if (exported)
 		buf_addf(&text, "wrote %s\n", run->opts->export_path);
-	if (run->totals.samples && !strcmp(run->opts->output, CMD_DEFAULT_RECORDING))
-		buf_addstr(&text, "next: rbpf report  |  rbpf flame > out.svg\n");
-	else if (run->totals.samples && strcmp(run->opts->output, "-"))
-		buf_addf(&text, "next: rbpf report -i %s  |  rbpf flame -i %s > out.svg\n",
-			 run->opts->output, run->opts->output);
+	if (run->totals.samples && strcmp(run->opts->output, "-"))
+		add_next(run->opts, &text);
 	cmd_lines(run->ctx, &text);
 }
 
