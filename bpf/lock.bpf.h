@@ -150,14 +150,15 @@ static __always_inline struct lock_holder *lock_noted(__u64 th, __u32 tgid)
 }
 
 /*
- * Thread @th of process @tgid holds @mutex, or is about to. One that is noted already is changed in
- * place, which takes a third of the time: then another CPU may see the one word and not yet the
- * other.
+ * Thread @th of process @tgid holds @mutex, or is about to. @noted: what lock_noted() says of it;
+ * that is changed in place, which takes a third of the time: then another CPU may see the one word
+ * and not yet the other.
  */
-static __always_inline void lock_note(__u64 th, __u32 tgid, __u64 mutex, __u64 now)
+static __always_inline void lock_note(struct lock_holder *noted, __u64 th, __u32 tgid, __u64 mutex,
+				      __u64 now)
 {
 	struct lock_holder_key key = { .th = th, .tgid = tgid };
-	struct lock_holder holder = { .mutex = mutex, .at = now }, *noted = lock_noted(th, tgid);
+	struct lock_holder holder = { .mutex = mutex, .at = now };
 
 	if (noted)
 		*noted = holder;
@@ -166,28 +167,26 @@ static __always_inline void lock_note(__u64 th, __u32 tgid, __u64 mutex, __u64 n
 }
 
 /*
- * The thread that was walked leaves the CPU, and its wait was noted: if that is for a Mutex, note
+ * The thread that was walked leaves the CPU, as w->wait says: if that is for a Mutex, note there
  * for which. Not in wait_note(), with which the BPF stack would be too short.
  */
 __noinline int lock_wait_begin(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	struct wait *wait;
 	__u64 mutex, owner;
 
-	if (!w || !w->layout.mutex_form || w->sample.status != RBPF_OK)
-		return 0;
-	wait = bpf_map_lookup_elem(&waits, &w->sample.h.tid);
-	if (!wait || wait->wait != RBPF_WAIT_LOCK)
+	if (!w || w->wait.wait != RBPF_WAIT_LOCK || !w->layout.mutex_form ||
+	    w->sample.status != RBPF_OK)
 		return 0;
 	mutex = lock_of_self(walk_id);
 	if (!mutex || !lock_is_waited_for(walk_id, mutex))
 		return 0;
 	gvl_wait_begin(mutex, w->sample.h.tgid, w->sample.h.ts);
-	wait->lock = mutex;
+	w->wait.lock = mutex;
 	owner = lock_owner(walk_id, mutex);
 	if (owner && owner != w->th)
-		lock_note(owner, w->sample.h.tgid, mutex, w->sample.h.ts);
+		lock_note(lock_noted(owner, w->sample.h.tgid), owner, w->sample.h.tgid, mutex,
+			  w->sample.h.ts);
 	return 0;
 }
 
@@ -263,13 +262,12 @@ __noinline int lock_send(__u32 walk_id)
 }
 
 /*
- * What @wait, so far or in all, has made others wait for a Mutex that its thread held all the time:
- * it did when it left the CPU, or was seen to hold it meanwhile. In ns.
+ * What @wait, so far or in all, has made others wait for a Mutex that its thread, of which @h is
+ * noted, held all the time: it did when it left the CPU, or was seen to hold it meanwhile. In ns.
  */
-static __always_inline __u64 lock_caused(const struct wait *wait, __u64 now)
+static __always_inline __u64 lock_caused(const struct lock_holder *h, const struct wait *wait,
+					 __u64 now)
 {
-	const struct lock_holder *h = lock_noted(wait->th, wait->tgid);
-
 	if (!h || h->mutex == wait->lock || (h->mutex != wait->held && h->at < wait->since))
 		return 0;
 	return gvl_charge(h->mutex, wait->tgid, now);

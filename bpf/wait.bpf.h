@@ -42,26 +42,23 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 }
 
 /*
- * Note in @wait for what it waits in the system call @s, if it does. One that was interrupted, as
- * by a stop, goes on as restart_syscall(), of which the thread's last wait, @old, tells what it is.
+ * Note in @wait, of thread @tid, for what it waits in the system call @s, if it does. One that was
+ * interrupted, as by a stop, goes on as restart_syscall(), of which the thread's last wait tells
+ * what it is.
  */
-static __always_inline void wait_in_call(struct wait *wait, const struct wait *old,
-					 const struct syscall *s)
+static __always_inline void wait_in_call(struct wait *wait, __u32 tid, const struct syscall *s)
 {
 	const __u64 mark = syscall_mark(s);
+	const struct wait *old;
 
-	if (old) {
-		wait->args = old->args;
-		wait->in_call = old->in_call;
-		wait->on = old->on;
-	}
 	if (wait->wait == RBPF_WAIT_CPU || wait->wait == RBPF_WAIT_THROTTLED ||
 	    wait->wait == RBPF_WAIT_STOPPED || s->number < 0)
 		return;
-	if (s->number == SYS_restart_syscall && mark == wait->args) {
-		wait->wait = wait->in_call;
+	old = s->number == SYS_restart_syscall ? bpf_map_lookup_elem(&waits, &tid) : NULL;
+	if (old && old->args == mark) {
+		wait->wait = old->in_call;
+		wait->on = old->on;
 	} else {
-		wait->on = (struct rbpf_waits_on) {};
 		waits_on_read(&wait->on, s->file, wait->wait);
 	}
 	wait->args = mark;
@@ -82,33 +79,28 @@ static __always_inline bool thread_begins(const struct walk *w, const struct sys
 }
 
 /*
- * Note that the current thread, which was sampled in scratch @walk_id and has run for @runtime in
- * all, leaves its CPU in @state. Returns 1, and notes nothing, if its last wait has not ended. A
- * function of its own, for the BPF stack is short.
+ * What the wait is, in w->wait, of the current thread, which was sampled in scratch @walk_id, has
+ * run for @runtime in all, and leaves its CPU in @state. A function of its own, for the BPF stack
+ * is short.
  */
 __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 {
 	struct walk *w = walk_state(walk_id);
 	const struct rbpf_ring_sample *sample;
 	struct syscall call = {};
-	struct wait *wait, *old;
+	struct wait *wait;
 	bool known;
-	__u32 tid;
 
 	if (!w)
 		return 0;
 	sample = &w->sample;
-	tid = sample->h.tid;
-	old = bpf_map_lookup_elem(&waits, &tid);
-	if (old && old->since)
-		return 1;
 	wait = &w->wait;
 	*wait = (struct wait) {};
 	known = !current_syscall(&call);
 	wait->wait = wait_of((const void *)bpf_get_current_task(), state,
 			     current_member(flags, flags), &call, known);
 	if (known)
-		wait_in_call(wait, old, &call);
+		wait_in_call(wait, sample->h.tid, &call);
 	if (wait->wait == RBPF_WAIT_LOCK &&
 	    (gvl_is_waited_for(walk_id) || thread_begins(w, &call))) {
 		wait->wait = RBPF_WAIT_GVL;
@@ -130,14 +122,41 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	wait->span = sample->span;
 	wait->status = sample->status;
 	wait->flags |= sample->flags & ~RBPF_SAMPLE_KERNEL;
+	return 0;
+}
+
+/*
+ * It begins: keep w->wait as the last wait of the thread. Returns 1, and keeps nothing, if the one
+ * before it has not ended.
+ */
+__noinline int wait_keep(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct wait *wait, *old;
+	__u64 now;
+	__u32 tid;
+
+	if (!w)
+		return 0;
+	wait = &w->wait;
+	now = w->sample.h.ts;
+	tid = w->sample.h.tid;
+	old = bpf_map_lookup_elem(&waits, &tid);
+	if (old && old->since)
+		return 1;
 	/* In place: a pointer to it that another CPU has stays one to this thread's wait. */
 	if (old) {
+		if (!wait->args) {
+			wait->args = old->args;
+			wait->in_call = old->in_call;
+			wait->on = old->on;
+		}
 		/* Its time last: open_waits(), on another CPU, takes what has one. */
 		wait->since = old->since = 0;
 		barrier();
 		*old = *wait;
 		barrier();
-		*(volatile __u64 *)&old->since = sample->h.ts;
+		*(volatile __u64 *)&old->since = now;
 	} else if (bpf_map_update_elem(&waits, &tid, wait, BPF_ANY)) {
 		count(RBPF_CNT_WAITS_FULL);
 		wait_over(wait, wait->since); /* nothing else will end it */
@@ -145,9 +164,12 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	return 0;
 }
 
-/* Send @wait of @task, as far as it has come. No part of its callers, whose stack is short. */
+/*
+ * Send @wait of @task, as far as it has come. @holder: what its thread is noted for, or NULL. No
+ * part of its callers, whose stack is short.
+ */
 static __noinline int wait_send(const struct wait *wait, struct task_struct *task, __u64 now,
-				__u32 flags)
+				__u32 flags, const struct lock_holder *holder)
 {
 	struct rbpf_ring_wait *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 
@@ -168,7 +190,7 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	rec->span = wait->span;
 	rec->runtime = task->se.sum_exec_runtime;
 	rec->caused = wait->flags & RBPF_WAIT_HELD ? gvl_charge(wait->gvl, wait->tgid, now) : 0;
-	rec->lock_caused = lock_caused(wait, now);
+	rec->lock_caused = lock_caused(holder, wait, now);
 	rec->wait = wait->wait;
 	rec->status = wait->status;
 	rec->flags = wait->flags | flags;
@@ -182,10 +204,13 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 /* @wait of @task has ended at @now. No part of its callers, as wait_send() is not. */
 static __noinline int wait_end(struct wait *wait, struct task_struct *task, __u64 now)
 {
+	struct lock_holder *holder = lock_noted(wait->th, wait->tgid);
+
 	wait_over(wait, now);
-	wait_send(wait, task, now, 0);
+	wait_send(wait, task, now, 0, holder);
 	if (wait->lock)
-		lock_note(wait->th, wait->tgid, wait->lock, now); /* it has it now, mostly */
+		/* It has it now, mostly. */
+		lock_note(holder, wait->th, wait->tgid, wait->lock, now);
 	wait->since = 0;
 	return 0;
 }
@@ -220,11 +245,12 @@ static __always_inline void wait_begin(struct task_struct *task, bool preempted)
 	sample_stacks(walk_id);
 	gvl_send(walk_id);
 	lock_send(walk_id);
-	if (wait_note(walk_id, state, task->se.sum_exec_runtime)) {
-		wait_missed(task);
-		wait_note(walk_id, state, task->se.sum_exec_runtime);
-	}
+	wait_note(walk_id, state, task->se.sum_exec_runtime);
 	lock_wait_begin(walk_id);
+	if (wait_keep(walk_id)) {
+		wait_missed(task);
+		wait_keep(walk_id);
+	}
 }
 
 SEC("tp_btf/sched_switch")
@@ -348,7 +374,8 @@ int open_waits(struct bpf_iter__task *ctx)
 		now = bpf_ktime_get_ns();
 		if (fresh.since && fresh.since == *(volatile __u64 *)&wait->since &&
 		    fresh.runtime == task->se.sum_exec_runtime && now - fresh.since >= open_wait_ns)
-			wait_send(&fresh, task, now, RBPF_WAIT_OPEN);
+			wait_send(&fresh, task, now, RBPF_WAIT_OPEN,
+				  lock_noted(fresh.th, fresh.tgid));
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
@@ -360,7 +387,7 @@ int open_waits(struct bpf_iter__task *ctx)
 	known = !task_syscall(&call, task);
 	fresh.wait = wait_of(task, task_state(task), task->flags, &call, known);
 	if (known)
-		wait_in_call(&fresh, NULL, &call);
+		wait_in_call(&fresh, tid, &call);
 	fresh.woken = fresh.wait == RBPF_WAIT_CPU ? now : 0;
 	fresh.flags = RBPF_WAIT_BEFORE;
 	if (bpf_map_update_elem(&waits, &tid, &fresh, BPF_NOEXIST))
