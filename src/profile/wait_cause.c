@@ -85,13 +85,30 @@ static const char *const idle_files[] = {
 static const char *const idle_methods[] = {
 	"<class:RubyThreadLocalVar>", /* of concurrent-ruby */
 	"ActiveRecord::ConnectionAdapters::ConnectionPool::Reaper.spawn_thread",
-	"Puma::Client#reset", /* whose connection stays open for the next request */
+	"Concurrent::TimerSet#process_tasks", /* gives them to a pool */
+	"Puma::Client#reset",		      /* whose connection stays open for the next request */
 	"Sidekiq::BasicFetch#retrieve_work",
 	"Sidekiq::Scheduled::Poller#initial_wait",
 	"Sidekiq::Scheduled::Poller#wait",
 	"Timeout.create_timeout_thread",
 	"GoodJob::Notifier#wait_for_notify",
 	"SolidQueue::Processes::Interruptible#interruptible_sleep",
+};
+
+/*
+ * Loops that wait for something to do, and call what they do: a thread is idle if the nearest
+ * method in Ruby that is no part of Ruby itself is one of these, or a block in it.
+ */
+static const char *const idle_loops[] = {
+	"Bunny::ConsumerWorkPool#run_loop",
+	"Datadog::Core::Workers::IntervalLoop#perform_loop",
+	"Delayed::Worker#start",
+	"NewRelic::Agent::EventLoop#wait_to_run",
+	"OpenTelemetry::SDK::Trace::Export::BatchSpanProcessor#work",
+	"PhusionPassenger::RequestHandler::ThreadHandler#accept_and_process_next_request",
+	"Que::Worker#work_loop",
+	"Rack::Timeout::Scheduler#run_loop!",
+	"StatsD::Instrument::BatchedSink::Dispatcher#flush",
 };
 
 /*
@@ -115,6 +132,7 @@ enum {
 	FRAME_RUBYS_OWN = 2,
 	FRAME_IN_IDLE_FILE = 4,
 	FRAME_OF_IDLE_METHOD = 8,
+	FRAME_OF_IDLE_LOOP = 16,
 };
 
 static const struct profile_frame *frame_of(const struct profile *p, uint32_t stack)
@@ -182,7 +200,7 @@ static bool is_rubys_own(const char *file)
 static uint8_t look_at(struct causes *c, uint32_t frame)
 {
 	const struct profile_frame *f = &c->p->frames[frame];
-	const char *file = profile_str(c->p, f->file);
+	const char *file = profile_str(c->p, f->file), *name = profile_str(c->p, f->name);
 	uint8_t *known = &c->known[frame];
 
 	if (*known)
@@ -192,9 +210,10 @@ static uint8_t look_at(struct causes *c, uint32_t frame)
 		*known |= FRAME_RUBYS_OWN;
 	if (is_one_of(file, idle_files, ARRAY_SIZE(idle_files), ends_with))
 		*known |= FRAME_IN_IDLE_FILE;
-	if (is_one_of(profile_str(c->p, f->name), idle_methods, ARRAY_SIZE(idle_methods),
-		      is_of_method))
+	if (is_one_of(name, idle_methods, ARRAY_SIZE(idle_methods), is_of_method))
 		*known |= FRAME_OF_IDLE_METHOD;
+	if (is_one_of(name, idle_loops, ARRAY_SIZE(idle_loops), is_of_method))
+		*known |= FRAME_OF_IDLE_LOOP;
 	return *known;
 }
 
@@ -209,7 +228,7 @@ static bool is_idle(struct causes *c, uint32_t stack)
 		uint8_t known = look_at(c, c->p->stacks[stack].frame);
 
 		if (frame_of(c->p, stack)->kind == FRAME_RUBY && !(known & FRAME_RUBYS_OWN)) {
-			if (nearest && known & FRAME_IN_IDLE_FILE)
+			if (nearest && known & (FRAME_IN_IDLE_FILE | FRAME_OF_IDLE_LOOP))
 				return true;
 			nearest = false;
 		}

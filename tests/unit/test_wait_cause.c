@@ -86,6 +86,8 @@ Test(wait_cause, idle)
 	uint32_t client = push(pool, FRAME_RUBY, "Puma::Server#process_client", "/puma/server.rb");
 	uint32_t next = push(client, FRAME_RUBY, "Puma::Client#reset", "/puma/client.rb");
 	uint32_t body = push(client, FRAME_RUBY, "Puma::Client#read_body", "/puma/client.rb");
+	uint32_t loop = push(0, FRAME_RUBY, "block in Bunny::ConsumerWorkPool#run_loop", "/b/c.rb");
+	uint32_t job = push(loop, FRAME_RUBY, "Orders#deliver", "/app/orders.rb");
 	uint32_t timer = builder_reason(&b, 0, REASON_NATIVE_THREAD);
 	uint32_t early = builder_reason(&b, 0, REASON_WAITED_BEFORE);
 	uint32_t lost = builder_reason(&b, builder_reason(&b, 0, REASON_STACK_LOST),
@@ -95,6 +97,10 @@ Test(wait_cause, idle)
 	uint32_t held = builder_reason(&b, builder_reason(&b, app, REASON_GVL_HELD),
 				       REASON_WAIT_TIMER);
 
+	loop = builder_reason(&b, push(loop, FRAME_CFUNC, "Thread::Queue#pop", "/b/c.rb"),
+			      REASON_WAIT_LOCK);
+	job = builder_reason(&b, push(job, FRAME_CFUNC, "Thread::Queue#pop", "/app/orders.rb"),
+			     REASON_WAIT_LOCK);
 	wait = builder_reason(&b, wait, REASON_WAIT_LOCK);
 	lock = builder_reason(&b, lock, REASON_WAIT_LOCK);
 	redis = builder_reason(&b, redis, REASON_WAIT_NETWORK);
@@ -110,6 +116,8 @@ Test(wait_cause, idle)
 	cr_expect_eq(reason_of(redis), REASON_WAIT_IDLE);
 	cr_expect_eq(reason_of(next), REASON_WAIT_IDLE, "for the next request");
 	cr_expect_eq(reason_of(body), REASON_WAIT_NETWORK, "for the rest of this one");
+	cr_expect_eq(reason_of(loop), REASON_WAIT_IDLE, "for the next job");
+	cr_expect_eq(reason_of(job), REASON_WAIT_LOCK, "in a job");
 	cr_expect_eq(reason_of(timer), REASON_WAIT_IDLE);
 	cr_expect_eq(reason_of(early), REASON_WAIT_LOCK, "it may be anything");
 	cr_expect_eq(reason_of(lost), REASON_WAIT_LOCK, "so may this");
