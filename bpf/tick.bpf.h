@@ -4,6 +4,7 @@
 #define RBPF_TICK_BPF_H
 
 #include "lock.bpf.h"
+#include "page_fault.bpf.h"
 
 /*
  * Runs at each tick of the clock of a thread or of a CPU. Most ticks of a CPU find processes that
@@ -21,10 +22,13 @@ int tick(struct bpf_perf_event_data *ctx)
 	if (!w)
 		return 0;
 	count(RBPF_CNT_TICKS);
-	if (regs_user_mode(&ctx->regs))
+	if (regs_user_mode(&ctx->regs)) {
 		sample_registers(w, &ctx->regs);
-	else
+	} else {
 		sample_kernel_stack(w, ctx);
+		if (in_page_fault())
+			w->sample.flags |= RBPF_SAMPLE_PAGE_FAULT;
+	}
 	sample_stacks(walk_id);
 	sample_send(w, RBPF_EVENT_CPU,
 		    clock == CLOCK_OF_CPU ? period_of_cpu(w->sample.h.cpu, w->sample.h.ts)

@@ -556,6 +556,7 @@ struct rbpf_ring_hdr {
 #define RBPF_SAMPLE_GC_PHASE(flags) ((flags) >> 2 & 3) /* enum ruby_gc_mode */
 #define RBPF_SAMPLE_GC_PHASE_SHIFT  2
 #define RBPF_SAMPLE_GC_UNKNOWN	    (1u << 4) /* it may be collecting: see gc_single, gc_whose() */
+#define RBPF_SAMPLE_PAGE_FAULT	    (1u << 5) /* … which handled a page fault: with _KERNEL */
 
 /* What a sample is of. engine_events() gives the name, the unit and the period of each. */
 enum rbpf_event {

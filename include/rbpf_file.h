@@ -30,9 +30,9 @@
  * of several, is of major 2: a reader that knows only CPU time would add up what is none.
  */
 #define RBPF_FILE_MAJOR_CPU    1
-#define RBPF_FILE_MINOR_CPU    11
+#define RBPF_FILE_MINOR_CPU    12
 #define RBPF_FILE_MAJOR_EVENTS 2
-#define RBPF_FILE_MINOR_EVENTS 4
+#define RBPF_FILE_MINOR_EVENTS 5
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];
@@ -123,8 +123,8 @@ enum rbpf_file_record {
 	/* stack of the callers, frame */
 	RBPF_FILE_REC_STACK = 6,
 	/*
-	 * thread, time, stack, value, cpu, flags; SAMPLE_NATIVE and SAMPLE_GAP since 1.3; in major
-	 * 2 also: event, its number in META
+	 * thread, time, stack, value, cpu, flags (profile/sample_flags.h); in major 2 also: event,
+	 * its number in META
 	 */
 	RBPF_FILE_REC_SAMPLE = 7,
 	/*

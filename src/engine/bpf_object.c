@@ -108,7 +108,7 @@ int bpf_object_load(const struct engine_options *opts, struct rbpf_bpf **ret, st
 	skel->rodata->kernel_stacks = opts->kernel;
 	skel->rodata->waits_too = opts->waits;
 	skel->rodata->wakers = opts->wakers;
-	skel->rodata->preempt_count_from_rq = opts->wakers ? preempt_count_from_rq() : 0;
+	skel->rodata->preempt_count_from_rq = opts->frequency ? preempt_count_from_rq() : 0;
 	if (!opts->frequency)
 		leave_out_sampling(skel);
 	if (!opts->waits)

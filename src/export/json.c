@@ -214,7 +214,7 @@ static void add_sample_flags(struct json_row *row, unsigned int flags)
 		{ SAMPLE_UNRESOLVED, "unresolved" }, { SAMPLE_NO_RUBY, "no-ruby" },
 		{ SAMPLE_FAILED, "failed" },	     { SAMPLE_GC, "gc" },
 		{ SAMPLE_NATIVE, "native" },	     { SAMPLE_GAP, "gap" },
-		{ SAMPLE_GC_UNKNOWN, "gc-unknown" },
+		{ SAMPLE_GC_UNKNOWN, "gc-unknown" }, { SAMPLE_PAGE_FAULT, "page-fault" },
 	};
 
 	bool first = true;

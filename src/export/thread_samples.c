@@ -40,6 +40,8 @@ struct packed {
 #define SAMPLE_ROOM	   (SAMPLE_BYTES_MAX + sizeof(uint64_t)) /* words are read and written whole */
 #define BLOCK_BYTES	   (32u << 10)
 
+_Static_assert(STATES <= 1u << 5, "a state fits into thread_sample.state");
+
 struct thread_samples {
 	const struct shown *shown;
 	const struct replay *from;
@@ -183,7 +185,7 @@ static const uint8_t rest_sizes[] = { 0, 2 };
 
 static uint16_t rest_of(const struct thread_sample *s)
 {
-	return (uint16_t)(s->flags | s->after_hidden << 9 | s->state << 10);
+	return (uint16_t)(s->flags | s->after_hidden << 10 | s->state << 11);
 }
 
 /*
@@ -267,8 +269,8 @@ static const uint8_t *unpack(const uint8_t *from, struct thread_sample *s)
 	from = take(from, rest_sizes[head >> SIZE_REST & 1], &v);
 	v ^= rest_of(s);
 	s->flags = v & SAMPLE_FLAGS;
-	s->after_hidden = v >> 9 & 1;
-	s->state = (uint16_t)v >> 10;
+	s->after_hidden = v >> 10 & 1;
+	s->state = (uint16_t)v >> 11;
 	return from;
 }
 

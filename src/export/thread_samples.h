@@ -26,9 +26,9 @@ struct thread_sample {
 	uint64_t ts; /* ns, CLOCK_MONOTONIC; not before the one of the sample before */
 	uint64_t value;
 	uint32_t stack;		   /* shown.h; 0: nothing of it is shown */
-	uint16_t flags : 9;	   /* SAMPLE_FLAGS */
+	uint16_t flags : 10;	   /* SAMPLE_FLAGS */
 	uint16_t after_hidden : 1; /* the filter leaves out samples between it and the one before */
-	uint16_t state : 6;	   /* enum thread_state: what the thread did, or waited for */
+	uint16_t state : 5;	   /* enum thread_state: what the thread did, or waited for */
 };
 
 /* Bytes of samples that are kept at a time. */

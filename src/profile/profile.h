@@ -174,7 +174,7 @@ struct profile_stack {
 	uint32_t frame;	 /* frame id of the innermost frame; PROFILE_NONE in the empty stack */
 };
 
-/* Sample flags. */
+/* Sample flags; those of a file are others (sample_flags.h). */
 #define SAMPLE_KERNEL	  (1u << 0) /* the tick hit kernel mode */
 #define SAMPLE_TRUNCATED  (1u << 1) /* the stack holds a FRAME_TRUNCATED */
 #define SAMPLE_UNRESOLVED (1u << 2) /* the stack holds a FRAME_UNKNOWN */
@@ -186,13 +186,16 @@ struct profile_stack {
 /* Whether it was collecting garbage is not known: the collector of its Ruby is not. */
 #define SAMPLE_GC_UNKNOWN (1u << 8)
 
-#define SAMPLE_FLAGS	  0x1ffu /* all of these; a newer rbpf may have written others */
+/* With SAMPLE_KERNEL: it handled a page fault. No sample of older recordings has it. */
+#define SAMPLE_PAGE_FAULT (1u << 9)
+
+#define SAMPLE_FLAGS	  0x3ffu /* all of these; a newer rbpf may have written others */
 /*
  * Of a wait that began before it was recorded, or went on after that. They are no part of
  * SAMPLE_FLAGS, for aggregates do not tell such samples from others.
  */
-#define SAMPLE_BEFORE	  (1u << 9)
-#define SAMPLE_AFTER	  (1u << 10)
+#define SAMPLE_BEFORE	  (1u << 10)
+#define SAMPLE_AFTER	  (1u << 11)
 
 /*
  * A request that a thread served, or a job that it ran: from its first sample to its last one, of

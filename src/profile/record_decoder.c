@@ -13,6 +13,7 @@
 #include "profile/reason.h"
 #include "profile/record_samples.h"
 #include "profile/reserve.h"
+#include "profile/sample_flags.h"
 #include "rbpf_file.h"
 
 static uint32_t get_str(const struct record_decoder *d, struct cursor *c)
@@ -288,7 +289,7 @@ static int decode_sample(struct record_decoder *d, struct cursor *c)
 	sample->stack = get_id(c, d->profile->n_stacks);
 	sample->value = get(c);
 	sample->cpu = (uint16_t)get_below(c, (uint64_t)UINT16_MAX + 1);
-	sample->flags = (uint16_t)get(c); /* those that we know are among the low ones */
+	sample->flags = sample_flags_of_file(get(c));
 	sample->event = d->n_events ? (uint16_t)get_id(c, d->n_events) : 0;
 	if (c->bad)
 		return -EBADMSG;

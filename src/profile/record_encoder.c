@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "profile/record_encoder.h"
 
+#include "profile/sample_flags.h"
+
 /* ---- processes and threads ---- */
 
 static void put_process(struct record *r, const struct profile_process *def)
@@ -160,7 +162,7 @@ int record_write_sample(struct record_writer *w, const struct profile_sample *sa
 	record_put(&r, sample->stack);
 	record_put(&r, sample->value);
 	record_put(&r, sample->cpu);
-	record_put(&r, sample->flags);
+	record_put(&r, sample_flags_to_file(sample->flags));
 	if (with_event)
 		record_put(&r, sample->event);
 	return record_end(w, &r);

@@ -223,6 +223,8 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 	sample.flags = stack.flags;
 	if (rec->flags & RBPF_SAMPLE_KERNEL)
 		sample.flags |= SAMPLE_KERNEL;
+	if (rec->flags & RBPF_SAMPLE_PAGE_FAULT)
+		sample.flags |= SAMPLE_PAGE_FAULT;
 	sample.thread = t->id;
 	profile_count_sample(&c->totals, &sample, rec->event == 0);
 	return sink_sample(c->sink, &sample);

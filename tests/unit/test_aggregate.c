@@ -191,7 +191,7 @@ Test(aggregate, unknown_flags_make_no_difference)
 		p.n_aggregates = 0;
 		p.by_thread = by_thread;
 		for (uint32_t i = 0; i < 5000; i++) {
-			const struct profile_sample s = { .flags = (uint16_t)(i << 9) };
+			const struct profile_sample s = { .flags = (uint16_t)(i << 10) };
 
 			cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
 		}

@@ -46,7 +46,7 @@ Test(collector, samples, .init = setup, .fini = teardown)
 	scripted_sample(&f.engine, &rec);
 	rec.h.ts = 6000;
 	rec.value = 23;
-	rec.flags = 0;
+	rec.flags = RBPF_SAMPLE_KERNEL | RBPF_SAMPLE_PAGE_FAULT;
 	scripted_sample(&f.engine, &rec);
 	collecting_tick(&f, target.pid, target.pid);
 	collecting_poll(&f);
@@ -56,7 +56,8 @@ Test(collector, samples, .init = setup, .fini = teardown)
 	cr_expect(p->samples[0].value == 777 && p->samples[1].value == 23);
 	cr_expect_eq(p->samples[0].cpu, 3);
 	cr_expect_eq(p->samples[0].flags, SAMPLE_KERNEL | SAMPLE_NO_RUBY);
-	cr_expect_eq(p->samples[1].flags, SAMPLE_NO_RUBY);
+	cr_expect_eq(p->samples[1].flags, SAMPLE_KERNEL | SAMPLE_PAGE_FAULT | SAMPLE_NO_RUBY);
+	cr_expect_eq(p->samples[2].flags, SAMPLE_NO_RUBY);
 	cr_expect_eq(p->samples[0].thread, p->samples[1].thread);
 	cr_expect_eq(p->samples[0].stack, p->samples[1].stack);
 	cr_expect_str_eq(innermost(0), "[no Ruby in process]");

@@ -117,7 +117,8 @@ Test(export, json_is_the_whole_recording)
 	builder_init(&b);
 	awkward_build(&b);
 	builder_add_random(&b, 3, 100);
-	b.out.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED | SAMPLE_GC;
+	b.out.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_PAGE_FAULT | SAMPLE_FAILED |
+					 SAMPLE_GC;
 	b.out.profile.samples[0].value = 77;
 	builder_select(&b, 0, 0);
 	builder_approximate(&b, 0);
@@ -186,6 +187,7 @@ Test(export, json_is_the_whole_recording)
 	cr_expect_str_eq(json_string_value(json_array_get(list, 0)), "kernel");
 	cr_expect_str_eq(json_string_value(json_array_get(list, 1)), "failed");
 	cr_expect_str_eq(json_string_value(json_array_get(list, 2)), "gc");
+	cr_expect_str_eq(json_string_value(json_array_get(list, 3)), "page-fault");
 	list = json_object_get(root, "totals");
 	cr_expect_eq(json_integer_value(json_object_get(list, "gc_ns")), 77);
 	json_decref(root);

@@ -351,7 +351,7 @@ static void add_sample(struct model *m)
 		.thread = rng_below(&m->rng, m->want.n_threads),
 		.stack = rng_below(&m->rng, m->want.n_stacks),
 		.cpu = (uint16_t)rng_u64(&m->rng),
-		.flags = (uint16_t)rng_u64(&m->rng),
+		.flags = (uint16_t)rng_u64(&m->rng) & (SAMPLE_FLAGS | SAMPLE_BEFORE | SAMPLE_AFTER),
 	};
 
 	cr_assert_eq(sink_sample(recorder_sink(m->rec), &def), 0);
