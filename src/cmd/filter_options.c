@@ -138,12 +138,10 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.type = OPTION_STRING,
 		FILTER(state),
 		.arg = "LIST",
-		.help = "show time of threads in these states only: user, system, wait-cpu, "
-			"throttled, gvl, "
-			"lock, fault, disk, network, pipe, timer, child, stopped, other, idle; "
-			"wait "
-			"is all but the first two, gvl-held waits with the GVL (of recordings made "
-			"with --mode states)",
+		.help = "show time of threads in these states only: user, system, "
+			"minor-fault, wait-cpu, throttled, gvl, lock, fault, disk, network, pipe, "
+			"timer, child, stopped, other, idle; wait is all but the first three, "
+			"gvl-held waits with the GVL (of recordings made with --mode states)",
 	},
 	{
 		.name = "from",
@@ -357,8 +355,8 @@ int cmd_refuse_event(const struct filter_options *opts, const char *what, const 
  */
 static int take_ended(struct view_filter *f, struct err *err)
 {
-	const uint32_t never = state_set_of(STATE_USER) | state_set_of(STATE_SYSTEM) |
-			       state_set_of(STATE_WAIT_CPU) | state_set_of(STATE_THROTTLED);
+	const uint32_t never = STATE_SET_CPU | state_set_of(STATE_WAIT_CPU) |
+			       state_set_of(STATE_THROTTLED);
 	uint32_t states = f->states ? f->states : UINT32_MAX;
 
 	if (f->expr)

@@ -187,7 +187,7 @@ static void end_gc(struct chrome *c, uint32_t thread)
 /* A wait that ends at @ts. Since the sample before of its thread: spans must nest. */
 static void add_wait(struct chrome *c, const struct profile_sample *s, uint64_t ts)
 {
-	const enum thread_state state = state_of(c->states, s->stack, false) & STATE_MASK;
+	const enum thread_state state = state_of(c->states, s->stack, s->flags) & STATE_MASK;
 	const uint64_t after = c->threads[s->thread].last_ts;
 	uint64_t start = ts > s->value ? ts - s->value : 0;
 
@@ -293,7 +293,7 @@ static int take_sample(void *arg, const struct profile_sample *s)
 		stack_times_hide(&line->times);
 	if (!is_shown)
 		return 0;
-	sample.waits = state_waits(state_of(c->states, s->stack, false) & STATE_MASK);
+	sample.waits = state_waits(state_of(c->states, s->stack, s->flags) & STATE_MASK);
 	if (sample.waits)
 		sample.after_wait = shown_without_wait(&c->shown, stack);
 	line->thread = s->thread;

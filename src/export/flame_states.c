@@ -20,6 +20,7 @@ static const struct {
 } colors[STATE_PARTS] = {
 	[STATE_USER] = { { 18, 86, 66 }, { 16, 56, 42 } },
 	[STATE_SYSTEM] = { { 40, 92, 62 }, { 34, 62, 32 } },
+	[STATE_MINOR_FAULT] = { { 28, 60, 52 }, { 26, 50, 27 } },
 	[STATE_WAIT_CPU] = { { 55, 82, 70 }, { 52, 58, 26 } },
 	[STATE_THROTTLED] = { { 52, 46, 54 }, { 50, 32, 22 } },
 	[STATE_GVL] = { { 326, 58, 66 }, { 326, 44, 41 } },
@@ -65,7 +66,7 @@ static unsigned int part_of(const struct states_of *s, const struct profile_aggr
 {
 	if (!view_selected(s->selection, a))
 		return STATE_PARTS;
-	return state_part(state_of(s->stacks, a->stack, a->flags & SAMPLE_KERNEL));
+	return state_part(state_of(s->stacks, a->stack, a->flags));
 }
 
 int flame_states_init(const struct profile *p, const struct view_filter *f,
@@ -105,7 +106,7 @@ int flame_states_differ(const struct profile *p, const struct view_filter *f)
 		found |= 1u << part_of(&of, &p->aggregates[i]);
 	states_of_deinit(&of);
 	found &= (1u << STATE_PARTS) - 1;
-	waits = found & ~(1u << STATE_USER | 1u << STATE_SYSTEM);
+	waits = found & ~(STATE_SET_CPU & STATE_SET_FREE);
 	return r ? r : waits && found & (found - 1);
 }
 

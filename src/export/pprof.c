@@ -169,7 +169,7 @@ static uint32_t state_of_samples(const struct pprof *w, const struct profile_agg
 
 	if (!w->states)
 		return STATES;
-	state = state_of(w->states, a->stack, a->flags & SAMPLE_KERNEL) & STATE_MASK;
+	state = state_of(w->states, a->stack, a->flags) & STATE_MASK;
 	return state_waits(state) || event_is_of_own_time(p->meta.events[a->event].name) ? state
 											 : STATES;
 }

@@ -146,11 +146,9 @@ uint32_t thread_samples_thread(const struct thread_samples *t, size_t i)
 
 static unsigned int state_of_sample(const struct thread_samples *t, const struct profile_sample *s)
 {
-	const bool in_kernel = s->flags & SAMPLE_KERNEL;
-
 	if (!t->states)
-		return in_kernel ? STATE_SYSTEM : STATE_USER;
-	return state_of(t->states, s->stack, in_kernel) & STATE_MASK;
+		return state_of_cpu(s->flags);
+	return state_of(t->states, s->stack, s->flags) & STATE_MASK;
 }
 
 /* Also of a file that was made to hurt the times of a thread do not go back. */

@@ -96,7 +96,7 @@ static uint64_t since_origin(const struct timeline *t, uint64_t ts)
 static int take_sample(void *arg, const struct profile_sample *s)
 {
 	struct timeline *t = arg;
-	const unsigned int state = state_of(t->states, s->stack, s->flags & SAMPLE_KERNEL);
+	const unsigned int state = state_of(t->states, s->stack, s->flags);
 	const struct time_span span = {
 		.value = s->value,
 		.stack = s->stack,

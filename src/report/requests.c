@@ -39,9 +39,10 @@ static bool with_states(const struct report *r)
 
 static uint64_t cpu_time(const struct request_row *row)
 {
-	uint64_t sum = row->states[STATE_USER];
+	uint64_t sum = 0;
 
-	profile_add(&sum, row->states[STATE_SYSTEM]);
+	for (size_t i = 0; i < STATE_WAIT_CPU; i++)
+		profile_add(&sum, row->states[i]);
 	return sum;
 }
 

@@ -341,8 +341,7 @@ bool expr_holds(const struct expr_binding *b, const struct profile_aggregate *a)
 	if (b->requests)
 		terms |= b->requests[request_shown_of(b->profile, a)];
 	if (b->states_of_stack)
-		terms |= b->states[state_set_bit(
-			state_of(b->states_of_stack, a->stack, a->flags & SAMPLE_KERNEL))];
+		terms |= b->states[state_set_bit(state_of(b->states_of_stack, a->stack, a->flags))];
 	if (b->gc_phases && gc_phase_of(b->gc_phases, a) != GC_NONE)
 		terms |= b->gc;
 	for (unsigned int marks = a->marks; marks; marks &= marks - 1)

@@ -304,9 +304,7 @@ static bool state_selected(const struct view_selection *sel, const struct profil
 {
 	if (!sel->states)
 		return true;
-	return sel->wanted >>
-		       state_set_bit(state_of(sel->states, a->stack, a->flags & SAMPLE_KERNEL)) &
-	       1;
+	return sel->wanted >> state_set_bit(state_of(sel->states, a->stack, a->flags)) & 1;
 }
 
 bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a)

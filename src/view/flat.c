@@ -357,7 +357,7 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 
 		if (!view_selected(sel, a))
 			continue;
-		row = &rows[state_of(states, a->stack, a->flags & SAMPLE_KERNEL)];
+		row = &rows[state_of(states, a->stack, a->flags)];
 		flat_add_self(row, &sum);
 		flat_add_total(row, &sum);
 	}

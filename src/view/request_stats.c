@@ -74,9 +74,7 @@ static int add_samples(const struct profile *p, const struct view_selection *sel
 
 		if (!view_selected(sel, a))
 			continue;
-		add_aggregate(a, caused,
-			      state_of(states, a->stack, a->flags & SAMPLE_KERNEL) & STATE_MASK,
-			      stats);
+		add_aggregate(a, caused, state_of(states, a->stack, a->flags) & STATE_MASK, stats);
 		if (p->by_thread)
 			threads[a->thread] |= !caused;
 	}

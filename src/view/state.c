@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "profile/profile.h"
 #include "profile/reason.h"
 
 static const struct {
@@ -18,6 +17,7 @@ static const struct {
 } states[STATES] = {
 	[STATE_USER] = { "user", "runs Ruby and native code", REASON_NONE },
 	[STATE_SYSTEM] = { "system", "runs in the kernel", REASON_NONE },
+	[STATE_MINOR_FAULT] = { "minor-fault", "handles a page fault in the kernel", REASON_NONE },
 	[STATE_WAIT_CPU] = { "wait-cpu", "waits for a CPU", REASON_WAIT_CPU },
 	[STATE_THROTTLED] = { "throttled", "is kept from a CPU by its control group",
 			      REASON_WAIT_THROTTLED },
@@ -114,7 +114,7 @@ struct wait_set state_reasons(uint32_t states_wanted)
 static uint32_t set_of(const char *word)
 {
 	if (!strcmp(word, "wait"))
-		return STATE_SET_ALL & ~(state_set_of(STATE_USER) | state_set_of(STATE_SYSTEM));
+		return STATE_SET_ALL & ~STATE_SET_CPU;
 	if (!strcmp(word, STATE_WORD_HELD))
 		return STATE_SET_HELD;
 	for (size_t i = 0; i < STATES; i++)
@@ -136,7 +136,7 @@ int state_set_parse(const char *words, uint32_t *ret, struct err *err)
 
 		if (!set) {
 			err_set(err, -EINVAL, ERR_USAGE, "unknown state '%s'", word);
-			err_hint(err, STATE_SET_WORDS "; wait is all but the first two");
+			err_hint(err, STATE_SET_WORDS "; wait is all but the first three");
 			return -EINVAL;
 		}
 		all |= set;

@@ -10,15 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "profile/profile.h"
 #include "profile/wakeups.h"
 
 struct err;
-struct profile;
 
 enum thread_state {
-	STATE_USER,   /* on a CPU, in user mode … */
-	STATE_SYSTEM, /* … and in the kernel */
-	STATE_WAIT_CPU,
+	STATE_USER,	   /* on a CPU, in user mode … */
+	STATE_SYSTEM,	   /* … in the kernel … */
+	STATE_MINOR_FAULT, /* … and there in a page fault */
+	STATE_WAIT_CPU,	   /* the first of those off the CPU */
 	STATE_THROTTLED,
 	STATE_GVL,
 	STATE_LOCK,
@@ -49,7 +50,7 @@ enum thread_state state_of_reason(uint32_t reason);
  */
 static inline bool state_waits(enum thread_state state)
 {
-	return state != STATE_USER && state != STATE_SYSTEM;
+	return state >= STATE_WAIT_CPU;
 }
 
 /*
@@ -67,13 +68,21 @@ static inline bool state_waits(enum thread_state state)
  */
 int state_of_stacks(const struct profile *p, uint8_t **ret);
 
-/*
- * The state of samples with @stack, with STATE_HELD or STATE_TURN; @in_kernel: they have
- * SAMPLE_KERNEL. @states: of state_of_stacks().
- */
-static inline unsigned int state_of(const uint8_t *states, uint32_t stack, bool in_kernel)
+/* The state of samples of CPU time with @flags, SAMPLE_*. */
+static inline enum thread_state state_of_cpu(unsigned int flags)
 {
-	return states[stack] == STATE_USER && in_kernel ? STATE_SYSTEM : states[stack];
+	if (!(flags & SAMPLE_KERNEL))
+		return STATE_USER;
+	return flags & SAMPLE_PAGE_FAULT ? STATE_MINOR_FAULT : STATE_SYSTEM;
+}
+
+/*
+ * The state of samples with @stack and @flags, SAMPLE_*; with STATE_HELD or STATE_TURN. @states: of
+ * state_of_stacks().
+ */
+static inline unsigned int state_of(const uint8_t *states, uint32_t stack, unsigned int flags)
+{
+	return states[stack] == STATE_USER ? state_of_cpu(flags) : states[stack];
 }
 
 /* In words, what STATE_HELD or STATE_TURN in @state adds to that: "and holds the GVL"; or "". */
@@ -118,6 +127,9 @@ static inline uint32_t state_set_of(enum thread_state state)
 	return 1u << state | 1u << (state + STATE_SET_HELD_SHIFT);
 }
 
+/* Both bits of all states of CPU time. */
+#define STATE_SET_CPU (((1u << STATE_WAIT_CPU) - 1) * (1u | 1u << STATE_SET_HELD_SHIFT))
+
 /* The waits in @states, a set. */
 struct wait_set state_reasons(uint32_t states);
 
@@ -126,12 +138,12 @@ struct wait_set state_reasons(uint32_t states);
 
 /* All words of sets, for messages. */
 #define STATE_SET_WORDS                                                                            \
-	"user, system, wait-cpu, throttled, gvl, lock, fault, disk, network, pipe, timer, child, " \
-	"stopped, other, idle, wait, " STATE_WORD_HELD
+	"user, system, minor-fault, wait-cpu, throttled, gvl, lock, fault, disk, network, pipe, "  \
+	"timer, child, stopped, other, idle, wait, " STATE_WORD_HELD
 
 /*
- * "gvl,lock" as a set; "wait" is all but user and system, "gvl-held" all waits in which the thread
- * held the GVL. Returns 0, or -EINVAL (ERR_USAGE).
+ * "gvl,lock" as a set; "wait" is all but user, system and minor-fault, "gvl-held" all waits in
+ * which the thread held the GVL. Returns 0, or -EINVAL (ERR_USAGE).
  */
 int state_set_parse(const char *words, uint32_t *ret, struct err *err);
 

@@ -54,7 +54,7 @@ static void take_samples(const struct profile *p, const struct view_selection *s
 {
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		unsigned int state = state_of(states, a->stack, a->flags & SAMPLE_KERNEL);
+		unsigned int state = state_of(states, a->stack, a->flags);
 
 		if (!view_selected(sel, a))
 			continue;
@@ -90,19 +90,24 @@ static void count_all_cut(const struct profile *p, const uint8_t *states,
  */
 static void take_account(const struct profile_thread *thread, struct thread_states *t)
 {
-	uint64_t *user = &t->ns[STATE_USER], *system = &t->ns[STATE_SYSTEM];
-	const unsigned __int128 sampled = (unsigned __int128)*user + *system;
+	unsigned __int128 sampled = 0;
+	uint64_t rest = thread->cpu_ns;
 
+	for (size_t i = 0; i < STATE_WAIT_CPU; i++)
+		sampled += t->ns[i];
 	if (!thread->cpu_known || !sampled)
 		return;
-	*system = (uint64_t)((unsigned __int128)thread->cpu_ns * *system / sampled);
-	*user = thread->cpu_ns - *system;
+	for (size_t i = STATE_USER + 1; i < STATE_WAIT_CPU; i++) {
+		t->ns[i] = (uint64_t)((unsigned __int128)thread->cpu_ns * t->ns[i] / sampled);
+		rest -= t->ns[i];
+	}
+	t->ns[STATE_USER] = rest;
 }
 
 /* Whether @f leaves out part of the CPU time of the threads that it selects. */
 static bool selects_in_part(const struct view_filter *f)
 {
-	const uint32_t cpu = 1u << STATE_USER | 1u << STATE_SYSTEM;
+	const uint32_t cpu = STATE_SET_CPU & STATE_SET_FREE;
 
 	return f->from_ns || f->to_ns || f->from.given || f->to.given ||
 	       view_filter_by_request(f) || f->has_include || f->has_exclude || f->no_gc ||
@@ -216,7 +221,7 @@ struct second_states {
 static int add_to_second(void *arg, const struct profile_sample *s)
 {
 	struct second_states *to = arg;
-	const unsigned int state = state_of(to->states, s->stack, s->flags & SAMPLE_KERNEL);
+	const unsigned int state = state_of(to->states, s->stack, s->flags);
 	struct thread_states *row = row_of(to->t, &to->cap, second_of(to->profile, s));
 
 	if (!row)

@@ -49,8 +49,8 @@ void thread_states_add(struct thread_states *to, unsigned int state, uint64_t ns
 
 /*
  * Of the selected samples of @p, which is by_thread and of EVENT_WALL. CPU time is the kernel's
- * account of each thread where that is known and @f selects all of its time, divided into user and
- * system as its samples are; 0 of a thread that has none. Returns 0 or -ENOMEM. @ret:
+ * account of each thread where that is known and @f selects all of its time, divided into the
+ * states as its samples are; 0 of a thread that has none. Returns 0 or -ENOMEM. @ret:
  * thread_states_deinit().
  */
 int thread_states_build(const struct profile *p, const struct view_filter *f,

@@ -13,7 +13,7 @@
 
 static unsigned int part_of(const struct tree_builder *b, const struct profile_aggregate *a)
 {
-	return state_part(state_of(b->states, a->stack, a->flags & SAMPLE_KERNEL));
+	return state_part(state_of(b->states, a->stack, a->flags));
 }
 
 /* The aggregates of @part; *@n: how many. */

@@ -79,7 +79,7 @@ class RequestCostsTest < LiveTest
 
   def assert_cpu(name, requests)
     cpu = @costs[name]['cpu']
-    found = @rows[name]['states'].values_at('user', 'system').sum
+    found = @rows[name]['states'].values_at('user', 'system', 'minor-fault').sum
     assert_near cpu, found, (cpu * CPU_PART) + chance(requests), "CPU time of #{name}"
   end
 

@@ -9,6 +9,7 @@ class StatesTest < LiveTest
   SECONDS = 1.5
   PART = 0.03
   SHARE = 0.05
+  SHARE_OF_KERNEL = 0.15 # by which samples of time in the kernel may differ from the kernel's account, which comes from ticks, too
 
   # Around what is measured: reading clocks, /proc, and getting the GVL back.
   SLACK = 25_000_000 # ns
@@ -27,6 +28,22 @@ class StatesTest < LiveTest
 
   def test_files_and_convoys
     check(MORE)
+  end
+
+  # The kernel says how much CPU time each had in user mode and in the kernel, and how many page faults.
+  def test_page_faults_and_system_calls
+    targets = %w[minor_fault system_calls].map { |name| start('states.rb', name, SECONDS) }
+    before = targets.map { |target| account_of(target) }
+    record_states(targets, '-F', '999')
+    passed = targets.zip(before).map { |target, was| account_of(target).merge(was) { |_, now, then_| now - then_ } }
+    faults, calls = targets.map { |target| cpu_states_of(target) }
+    told = [passed, faults, calls].join("\n")
+    passed.zip([faults, calls]) { |account, states| assert_in_delta account[:system], states['system'] + states['minor-fault'], SHARE_OF_KERNEL * account[:system], told }
+    # The rest is for taking the pages away again.
+    assert_operator passed[0][:faults], :>, 100, told
+    assert_in_delta passed[0][:system], faults['minor-fault'], passed[0][:system] * SHARE_OF_KERNEL, told
+    assert_operator calls['system'], :>, 0.2e9, told
+    assert_operator calls['minor-fault'], :<, calls['system'] * 0.03, told
   end
 
   # What the BPF programs take for waits, and in all, is counted and told.
@@ -388,9 +405,21 @@ class StatesTest < LiveTest
   # All threads together were idle, or in @state, but for so many seconds each.
   def assert_idle_but_for(state, seconds)
     recording.rows('--states', '-n', '0').each do |row|
-      other = row['states'].except(state, 'idle', 'user', 'system', 'wait-cpu').values.sum
+      other = row['states'].except(state, 'idle', 'user', 'system', 'minor-fault', 'wait-cpu').values.sum
       assert_operator other, :<, seconds * 1e9, row
     end
+  end
+
+  # Of all threads of the process, in ns; and its minor page faults.
+  def account_of(target)
+    faults, user, system = File.read("/proc/#{target.pid}/stat").rpartition(') ')[2].split.values_at(7, 11, 12).map(&:to_i)
+    tick = 1_000_000_000 / Etc.sysconf(Etc::SC_CLK_TCK)
+    { faults: faults, user: user * tick, system: system * tick }
+  end
+
+  def cpu_states_of(target)
+    states = recording.rows('--states', '--by', 'process').find { |row| row['pid'] == target.pid }['states']
+    states.slice('user', 'system', 'minor-fault')
   end
 
   # All time of a thread is in one of its states, and in no two. But when a thread comes back to a CPU, a moment may be; and

@@ -247,6 +247,12 @@ module Scenarios
     end
   end
 
+  # Nothing but those, into memory that is there.
+  def system_calls(m)
+    buffer = +''
+    File.open('/dev/zero') { |file| file.sysread(1 << 20, buffer) while m.more? }
+  end
+
   # One of ten that want a Mutex, each for some time.
   def convoy(m)
     mutex = Mutex.new

@@ -280,7 +280,9 @@ static inline void builder_state(struct profile_builder *b, uint32_t thread, uin
 		.value = value,
 		.thread = thread,
 		.stack = stack,
-		.flags = event == BUILDER_CPU && stack % 2 ? SAMPLE_KERNEL : 0,
+		.flags = event != BUILDER_CPU || !(stack % 2) ? 0
+			 : stack % 4 == 1		      ? SAMPLE_KERNEL
+							      : SAMPLE_KERNEL | SAMPLE_PAGE_FAULT,
 		.event = (uint16_t)event,
 		.request = request,
 	};

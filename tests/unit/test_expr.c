@@ -238,8 +238,8 @@ Test(expr, faults_and_their_places)
 		{ "thread =~ /a\\", "the pattern has no end", 10 },
 		{ "pid = -1", "'-1' is no number of a process or thread", 6 },
 		{ "state = foo",
-		  "'foo' is no state: user, system, wait-cpu, throttled, gvl, lock, fault, disk, "
-		  "network, pipe, timer, child, stopped, other, idle, wait, gvl-held",
+		  "'foo' is no state: user, system, minor-fault, wait-cpu, throttled, gvl, lock, "
+		  "fault, disk, network, pipe, timer, child, stopped, other, idle, wait, gvl-held",
 		  8 },
 		{ "time > now", "'now' is no time: 5s, 500ms, 12:00:05, 2026-11-23T12:00:05Z", 7 },
 		{ "trace = 4b00000000000000000000000000003",
@@ -367,8 +367,7 @@ Test(expr, what_is_of_states_alone_is_taken_out)
 	expect_states("state != gvl", all & ~gvl, false, false);
 	expect_states("pid = 1 and (state = gvl or state = lock)", gvl | lock, true, false);
 	expect_states("(pid = 1 and state = wait) and not (state = gvl and gc) and state != lock",
-		      all & ~(state_set_of(STATE_USER) | state_set_of(STATE_SYSTEM) | lock), true,
-		      true);
+		      all & ~(STATE_SET_CPU | lock), true, true);
 	expect_states("state = disk and state != gvl-held", 1u << STATE_DISK, false, false);
 	expect_states("not (state = gvl-held or state = gvl)", all & ~STATE_SET_HELD & ~gvl, false,
 		      false);

@@ -895,13 +895,13 @@ Test(flame, states_have_colours_of_their_own)
 	add_waits();
 	svg = render(&by_state);
 	expect_attribute(svg, "all", "data-s",
-			 "0:30000000.1:10000000.7:5000000.8:50000000.15:5000000");
-	expect_attribute(svg, "Main", "class", "i");
-	expect_attribute(svg, "Main", "data-k", "8");
-	expect_attribute(svg, "Net#get", "data-s", "7:5000000.8:50000000.15:5000000");
+			 "0:30000000.1:10000000.8:5000000.9:50000000.16:5000000");
+	expect_attribute(svg, "Main", "class", "j");
+	expect_attribute(svg, "Main", "data-k", "9");
+	expect_attribute(svg, "Net#get", "data-s", "8:5000000.9:50000000.16:5000000");
 	expect_attribute(svg, "(waits for the network)", "data-s", NULL);
-	expect_attribute(svg, "(holds the GVL)", "class", "p");
-	expect_attribute(svg, "(holds the GVL)", "data-k", "15");
+	expect_attribute(svg, "(holds the GVL)", "class", "q");
+	expect_attribute(svg, "(holds the GVL)", "data-k", "16");
 	cr_expect_not_null(strstr(svg,
 				  "<title>network\nwaits for the network\nself 50.0 ms (50.0%), "
 				  "1 sample\n"));
@@ -931,7 +931,7 @@ Test(flame, states_of_what_is_too_narrow)
 	/* What their caller runs itself is not theirs. */
 	builder_sample(&b, thread, builder_path(&b, "Main|Net#get"), 20000000, 0);
 	svg = render(&opts);
-	expect_attribute(svg, "3 smaller frames", "data-s", "7:5000000.15:5000000");
+	expect_attribute(svg, "3 smaller frames", "data-s", "8:5000000.16:5000000");
 	free(svg);
 }
 
@@ -949,7 +949,7 @@ Test(flame, what_is_usual_for_waits)
 	svg = render(&(struct flame_options) { .filter = &only });
 	cr_expect(legend_has(svg, "waits for I/O"), "nothing but the network");
 	free(svg);
-	only.states = 1u << STATE_USER | 1u << STATE_SYSTEM;
+	only.states = STATE_SET_CPU;
 	svg = render(&(struct flame_options) { .filter = &only });
 	cr_expect(legend_has(svg, "Ruby app"), "no waits");
 	free(svg);

@@ -390,10 +390,10 @@ Test(request_costs, for_programs)
 	_cleanup_buf_ struct buf cpu_csv = render(report_requests_csv, &cpu);
 	_cleanup_buf_ struct buf json = render(report_requests_json, &p);
 
-	cr_expect(strstr(buf_str(&csv),
-			 "p99_ns,gvl_caused_ns,user_ns,system_ns,wait-cpu_ns,throttled_ns,gvl_ns,"),
+	cr_expect(strstr(buf_str(&csv), "p99_ns,gvl_caused_ns,user_ns,system_ns,minor-fault_ns,"
+					"wait-cpu_ns,throttled_ns,gvl_ns,"),
 		  "%s", buf_str(&csv));
-	cr_expect(strstr(buf_str(&csv), "\r\nlight,rails,2,5,390,0,75,305,305,0,20,0,0,0,350,"),
+	cr_expect(strstr(buf_str(&csv), "\r\nlight,rails,2,5,390,0,75,305,305,0,20,0,0,0,0,350,"),
 		  "%s", buf_str(&csv));
 	cr_expect(strstr(buf_str(&csv), "\r\n[unknown request],,1,1,10,0,0,0,0,200,10,"), "%s",
 		  buf_str(&csv));

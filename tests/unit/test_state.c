@@ -19,7 +19,7 @@ static uint32_t thread;
 
 /*
  * Foo#bar: 1 in user mode, 2 in the kernel, 4 for the GVL, 8 for the disk, 16 so with the GVL, 32
- * for the GVL after its turn.
+ * for the GVL after its turn, 64 in the kernel for page faults.
  */
 static void setup(void)
 {
@@ -36,6 +36,7 @@ static void setup(void)
 	builder_sample(&b, thread, builder_reason(&b, held, REASON_WAIT_DISK), 16, 0);
 	turn = builder_reason(&b, bar, REASON_GVL_TURN);
 	builder_sample(&b, thread, builder_reason(&b, turn, REASON_WAIT_GVL), 32, 0);
+	builder_sample(&b, thread, bar, 64, SAMPLE_KERNEL | SAMPLE_PAGE_FAULT);
 }
 
 static void teardown(void)
@@ -71,10 +72,11 @@ static void expect_rows(const struct view_filter *f, enum flat_by by, const char
 Test(state, rows)
 {
 	expect_rows(NULL, FLAT_BY_STATE,
-		    "gvl+turn 32\ndisk+gvl 16\ndisk 8\ngvl 4\nsystem 2\nuser 1\n");
+		    "minor-fault 64\ngvl+turn 32\ndisk+gvl 16\ndisk 8\ngvl 4\nsystem 2\n"
+		    "user 1\n");
 	/* The time of a wait is the method's. */
 	expect_rows(NULL, FLAT_BY_FUNCTION,
-		    "Foo#bar 63 63\n<main> 0 63\n(waits for the GVL) 0 36\n"
+		    "Foo#bar 127 127\n<main> 0 127\n(waits for the GVL) 0 36\n"
 		    "(its turn was over) 0 32\n(waits for a file) 0 24\n(holds the GVL) 0 16\n");
 }
 
@@ -90,6 +92,8 @@ Test(state, selection)
 		{ "gvl-held", "disk+gvl 16\n" },
 		{ "gvl,gvl-held", "gvl+turn 32\ndisk+gvl 16\ngvl 4\n" },
 		{ "system", "system 2\n" },
+		{ "minor-fault", "minor-fault 64\n" },
+		{ "minor-fault,user", "minor-fault 64\nuser 1\n" },
 		{ "child", "" },
 	};
 	struct view_filter f = VIEW_FILTER_INIT;
@@ -122,8 +126,10 @@ Test(state, threads)
 	cr_expect_not(t.in_part);
 	cr_expect_eq(t.v[0].id, thread);
 	cr_expect_eq(t.v[0].elapsed_ns, 2000);
-	cr_expect_eq(t.v[0].ns[STATE_USER] + t.v[0].ns[STATE_SYSTEM], of->cpu_ns);
-	cr_expect_eq(t.v[0].ns[STATE_SYSTEM], of->cpu_ns * 2 / 3);
+	cr_expect_eq(t.v[0].ns[STATE_SYSTEM], of->cpu_ns * 2 / 67);
+	cr_expect_eq(t.v[0].ns[STATE_MINOR_FAULT], of->cpu_ns * 64 / 67);
+	cr_expect_eq(t.v[0].ns[STATE_USER] + t.v[0].ns[STATE_SYSTEM] + t.v[0].ns[STATE_MINOR_FAULT],
+		     of->cpu_ns);
 	cr_expect_eq(t.v[0].ns[STATE_DISK], 24);
 	cr_expect_eq(t.v[0].held_ns, 16);
 	cr_expect_eq(t.v[0].turn_ns, 32);
@@ -135,6 +141,7 @@ Test(state, threads)
 	cr_assert_eq(thread_states_build(&b.out.profile, &f, &t), 0);
 	cr_expect(t.in_part);
 	cr_expect_eq(t.v[0].ns[STATE_USER], 1);
+	cr_expect_eq(t.v[0].ns[STATE_MINOR_FAULT], 64);
 	thread_states_deinit(&t);
 }
 
@@ -152,7 +159,7 @@ Test(state, owners)
 	} cases[] = {
 		{ OWNER_THREAD, 3, 1, 200, 30 },
 		{ OWNER_PROCESS, 2, 1, 200, 30 },
-		{ OWNER_CONTAINER, 1, 3, 200 + 63 + 50, 10 + 20 + 30 },
+		{ OWNER_CONTAINER, 1, 3, 200 + 127 + 50, 10 + 20 + 30 },
 	};
 	uint32_t other = builder_thread(&b, 0, 43, "worker");
 	uint32_t third = builder_thread(&b, builder_process(&b, 50, "ruby b.rb"), 50, "main");
@@ -174,11 +181,11 @@ Test(state, owners)
 		cr_expect_eq(t.v[0].sum_ns, cases[i].first_sum, "%zu", i);
 		cr_expect_eq(t.v[0].elapsed_ns, cases[i].first_elapsed, "%zu", i);
 		cr_expect_eq(t.v[0].ns[STATE_DISK], i == 2 ? 24 : 0, "%zu", i);
-		cr_expect_eq(t.all.sum_ns, 200 + 63 + 50);
+		cr_expect_eq(t.all.sum_ns, 200 + 127 + 50);
 		if (cases[i].kind != OWNER_PROCESS)
 			continue;
 		cr_expect_eq(t.v[1].n_threads, 2);
-		cr_expect_eq(t.v[1].sum_ns, 63 + 50);
+		cr_expect_eq(t.v[1].sum_ns, 127 + 50);
 		cr_expect_eq(t.v[1].held_ns, 16);
 		cr_expect_eq(b.out.profile.processes[t.v[1].id].pid, 42);
 	}
@@ -218,7 +225,7 @@ Test(state, seconds)
 {
 	uint32_t bar = builder_path(&b, "<main>|Foo#bar"), disk, held;
 	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
-	uint64_t all = 1 + 2 + 4 + 8 + 16 + 32; /* of setup(), too short to be seen in ms */
+	uint64_t all = 1 + 2 + 4 + 8 + 16 + 32 + 64; /* of setup(), too short to be seen in ms */
 
 	disk = builder_reason(&b, bar, REASON_WAIT_DISK);
 	held = builder_reason(&b, builder_reason(&b, bar, REASON_GVL_HELD), REASON_WAIT_DISK);
@@ -290,6 +297,8 @@ Test(state, words)
 		cr_expect_eq(state_set_parse(state_word(i), &set, &err), 0);
 		cr_expect_eq(set, state_set_of((enum thread_state)i));
 		cr_expect_gt(strlen(state_text(i)), 0);
+		cr_expect_eq(state_waits((enum thread_state)i),
+			     i != STATE_USER && i != STATE_SYSTEM && i != STATE_MINOR_FAULT);
 	}
 	cr_expect_null(state_word(STATES));
 }

@@ -171,8 +171,10 @@ static size_t expect_samples(const struct list *list, const struct shown *shown,
 		cr_assert_eq(list->samples[n].value, s->value);
 		cr_assert_eq(list->samples[n].stack, shown_stack(shown, s->stack));
 		cr_assert_eq(list->samples[n].flags, s->flags & SAMPLE_FLAGS);
-		cr_assert_eq(list->samples[n].state,
-			     s->flags & SAMPLE_KERNEL ? STATE_SYSTEM : STATE_USER);
+		cr_assert_eq(list->samples[n].state, !(s->flags & SAMPLE_KERNEL) ? STATE_USER
+						     : s->flags & SAMPLE_PAGE_FAULT
+							     ? STATE_MINOR_FAULT
+							     : STATE_SYSTEM);
 		cr_assert_eq(list->samples[n].after_hidden, hidden);
 		hidden = false;
 		n++;

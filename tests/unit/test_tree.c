@@ -430,8 +430,7 @@ static void expect_exact(const struct tree *t, const struct tree *waits)
 Test(tree, what_is_exact)
 {
 	const struct view_filter all = { .stack = STACK_ALL };
-	const struct view_filter only = { .stack = STACK_ALL,
-					  .states = ~(1u << STATE_USER | 1u << STATE_SYSTEM) };
+	const struct view_filter only = { .stack = STACK_ALL, .states = ~STATE_SET_CPU };
 	uint64_t seed = 11;
 
 	builder_event(&b, EVENT_WALL, BUILDER_PERIOD);
@@ -533,6 +532,8 @@ Test(tree, states)
 		uint32_t set;
 	} parts[] = {
 		{ STATE_USER, 1u << STATE_USER },
+		{ STATE_SYSTEM, 1u << STATE_SYSTEM },
+		{ STATE_MINOR_FAULT, 1u << STATE_MINOR_FAULT },
 		{ STATE_NETWORK, 1u << STATE_NETWORK },
 		{ STATE_DISK, 1u << STATE_DISK },
 		{ STATE_PART_HELD, STATE_SET_HELD },

@@ -140,7 +140,13 @@ class Recording {
 
 		if (kind === 'wait')
 			return reason.replace(/^wait-/, '').replace(/^cpu$/, 'wait-cpu');
-		return sample.flags.includes('kernel') ? 'system' : 'user';
+		if (!sample.flags.includes('kernel'))
+			return 'user';
+		return sample.flags.includes('page-fault') ? 'minor-fault' : 'system';
+	}
+
+	waits(sample) {
+		return sample.frames[0]?.kind === 'wait';
 	}
 
 	// As exports name the function of a frame.

@@ -18,7 +18,7 @@ const require = createRequire(join(process.env.NODE_MODULES ?? process.cwd(), 'p
 const { chromium } = require('playwright-core');
 const rbpf = process.env.RBPF ?? './rbpf';
 const [recording, long, shots] = process.argv.slice(2);
-const STATES = ['user', 'system', 'wait-cpu', 'throttled', 'gvl', 'lock', 'fault', 'disk', 'network', 'pipe', 'timer', 'child',
+const STATES = ['user', 'system', 'minor-fault', 'wait-cpu', 'throttled', 'gvl', 'lock', 'fault', 'disk', 'network', 'pipe', 'timer', 'child',
 	'stopped', 'other', 'idle'];
 
 let passed = 0, failed = 0;

@@ -139,6 +139,8 @@ static void add_sample(struct sample_writer *w, uint32_t thread, uint64_t *now, 
 		s.value = 10 * MS;
 		s.stack = path;
 		s.flags = builder_random(&w->random, 5) ? 0 : SAMPLE_KERNEL;
+		if (s.flags && builder_random(&w->random, 2))
+			s.flags |= SAMPLE_PAGE_FAULT;
 		if (unknown_gc) {
 			s.flags |= SAMPLE_GC_UNKNOWN;
 		} else if (!builder_random(&w->random, 6)) {

@@ -147,7 +147,7 @@ function inOrder(samples) {
 export function expectedMarkers(recording, samples, nested = false) {
 	const ordered = inOrder(samples), since = ts => (ts - recording.meta.start_ns) / 1e6;
 	const waits = ordered.map((s, i) => [Math.max(s.ts_ns - s.value, nested ? ordered[i - 1]?.ts_ns ?? 0 : 0), s])
-		.filter(([, s]) => recording.hasWaits && !['user', 'system'].includes(recording.stateOf(s)))
+		.filter(([, s]) => recording.hasWaits && recording.waits(s))
 		.map(([start, s]) => [since(start), since(s.ts_ns), 'Wait', recording.stateOf(s)]);
 	const collected = collections(recording, ordered).map(c => [...c, 'GC', '']);
 

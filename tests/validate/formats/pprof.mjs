@@ -154,7 +154,7 @@ export function validate(consumer, recording, { check, checkMaps }) {
 		const text = pprof(consumer, '-tags', index, '-unit=ns');
 		checkMaps(tags(text, 'request'), expectedTags(samples, s => s.requestName), `${event}: request`);
 		// What others waited is of no state of this thread, but for one that waited meanwhile.
-		const hasState = s => samples.hasWaits && (!/caused|wakeup/.test(event) || !['user', 'system'].includes(samples.stateOf(s)));
+		const hasState = s => samples.hasWaits && (!/caused|wakeup/.test(event) || samples.waits(s));
 
 		checkMaps(tags(text, 'state'), expectedTags(samples, s => hasState(s) ? samples.stateOf(s) : undefined),
 			`${event}: state`);
