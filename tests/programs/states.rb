@@ -319,6 +319,12 @@ module Scenarios
     pids.each { |pid| Process.wait(pid) }
   end
 
+  # By whatever interrupts the first CPU.
+  def interrupted(m)
+    Native.stay_on_one_cpu
+    nil while m.more?
+  end
+
   # Children that begin as copies of a process that waits.
   def forks(m)
     read, write = IO.pipe
