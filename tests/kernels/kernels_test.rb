@@ -63,6 +63,22 @@ class KernelsTest < LiveTest
     end
   end
 
+  # How a thread came into the kernel. What an emulated timer owes comes in soft interrupts, which are in `system`.
+  def test_page_faults
+    names = { 'minor_fault' => ['minor-fault', 0.2], 'system_calls' => ['system', 0.7] }
+    targets = names.to_h { |name, _| [name, start('states.rb', name, 3)] }
+    rbpf = attach(targets.values, '--mode', 'states')
+    targets.each_value(&:go)
+    targets.each_value { |target| target.wait_for('ready') }
+    assert_equal 0, rbpf.stop.code
+    rows = recording.rows('--states', '--by', 'process').to_h { |row| row.values_at('pid', 'states') }
+    names.each do |name, (state, least)|
+      states = rows.fetch(targets[name].pid).slice('system', 'minor-fault')
+      assert_operator states[state], :>, 0.1e9, "#{name}: #{states}"
+      assert_operator states[state], :>, states.values.sum * least, "#{name}: #{states}"
+    end
+  end
+
   # Processes that come and go, by the clocks of CPUs. To attach to a script may take here as long as it
   # lives.
   def test_all_ruby
