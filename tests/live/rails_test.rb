@@ -2,7 +2,7 @@
 # frozen_string_literal: true
 
 # A real application, Rails on Puma with Sidekiq: the CPU time of its actions and jobs is what they measure themselves, and so
-# is how long actions took; what they waited for, and who made them wait, is found.
+# are how long actions took and what they waited for; who made them wait is found.
 
 require 'open3'
 
@@ -54,13 +54,30 @@ class RailsTest < LiveTest
   # More clients than Puma has threads: waiting for a partner, for a Mutex and for the GVL.
   WAITING = %w[/rates /stock /report /orders/ID /stock].freeze
   CLIENTS = 8
-  # s. That of its CPU time is sampled adds the error of that.
   WAITING_SECONDS = 6
-  WALL_TOLERANCE = 0.03
+  # Before that, as the first requests of a process are not known as such (LEARNING_NS).
+  LEARNING_SECONDS = 1
+  WALL_TOLERANCE = 0.01
+  # Of an action's wall time, for each of its states. What the application's clocks do not see: that a thread lost its CPU or the GVL
+  # before it came to where it waits for its partner; that one which was given the Mutex found it taken again, when it had
+  # waited for the GVL; that the pthread mutex which guards the GVL was waited for, which is shown as a lock; that a timer was
+  # late. On an idle machine all that is 0.5 % at most; on a crowded one the first two were up to 2.8 %.
+  PART_TOLERANCE = 0.03
+  CROWDED_TOLERANCE = 0.05
+  # ns. The clock that is sampled by goes on while the scheduler changes threads and rbpf notes that, which a thread's own clock
+  # leaves to the next one: 0.5 to 1.2 us of each wait, of which a crowded machine may have ten times as many.
+  SWITCH = 2_000
+  # Of all actions: between the frame that has the clocks in it and an action's own one Rails has some work.
+  RAILS_TOLERANCE = 0.05
+  # The states that are what the application says that it spent. For the GVL it is what is left.
+  PARTS = {
+    network_ns: %w[network], lock_ns: %w[lock], timer_ns: %w[timer], queued_ns: %w[wait-cpu throttled], gvl_ns: %w[gvl]
+  }.freeze
 
   def test_wall_time_of_actions_and_who_made_them_wait
     record_waiting
-    @load.spent.each { |action, spent| assert_wall_time(action, spent) }
+    @load.spent.each { |action, spent| assert_states(action, spent) }
+    assert_below_actions
     slow = @load.spent['RatesController#show'].runs * Shop::PARTNER_SECONDS * 1e9
     assert_operator first('ExchangeRates#today', '--state', 'network', '--app'), :>=, slow
     held = first('StockLedger.write', '--event', 'lock-caused', '--app')
@@ -74,15 +91,50 @@ class RailsTest < LiveTest
   def record_waiting
     rbpf = Rbpf::Running.new('record', '-p', @shop.web.to_s, '--mode', 'states', '-F', HERTZ, '-o', path('rbpf.data'))
     rbpf.wait_attached
-    @load = Shop::Load.new(@shop.port, 1 << 30, RATE, WAITING_SECONDS, paths: WAITING, connections: CLIENTS).run
+    ask(LEARNING_SECONDS)
+    @asked_ns = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    @load = ask(WAITING_SECONDS)
     result = rbpf.stop
     assert_equal 0, result.code, result.err
   end
 
-  def assert_wall_time(action, spent)
-    rows = recording.report('--by', 'state', '--root', "^#{Regexp.escape(action)}$")['rows']
-    error = DEVIATIONS * Math.sqrt(spent.cpu_ns * LONGEST_PERIOD)
-    assert_in_delta spent.wall_ns, rows.sum { |row| row['self_ns'] }, (WALL_TOLERANCE * spent.wall_ns) + error, action
+  def ask(seconds)
+    Shop::Load.new(@shop.port, 1 << 30, RATE, seconds, paths: WAITING, connections: CLIENTS).run
+  end
+
+  # All of an action's time is in one state, and each has what the application measured.
+  def assert_states(action, spent)
+    below = ['--root', '^ApplicationController#timed$', '--request', "^#{Regexp.escape(action)}$"]
+    found, waits = states('wait', *below)
+    cpu = states('cpu', *below)[0].values.sum
+    said = "#{action}: #{found}, #{waits} waits, CPU #{cpu}, not #{spent.to_h}"
+    sampling = sampling_error(spent.runs) + (waits * SWITCH) + stolen_ns
+    assert_in_delta spent.wall_ns, cpu + found.values.sum, (WALL_TOLERANCE * spent.wall_ns) + sampling, said
+    assert_in_delta spent.cpu_ns, cpu, (TOLERANCE * spent.cpu_ns) + sampling, said
+    allowed = ((crowded? ? CROWDED_TOLERANCE : PART_TOLERANCE) * spent.wall_ns) + stolen_ns
+    spent.to_h.slice(*PARTS.keys).merge(gvl_ns: gvl_ns(spent)).each do |part, ns|
+      assert_in_delta ns, found.values_at(*PARTS[part]).sum, allowed, "#{part} of #{said}"
+    end
+    assert_operator found.except(*PARTS.values.flatten).values.sum, :<=, allowed, said
+  end
+
+  def gvl_ns(spent)
+    spent.wall_ns - spent.cpu_ns - spent.network_ns - spent.lock_ns - spent.timer_ns - spent.queued_ns
+  end
+
+  def assert_below_actions
+    actions = @load.spent.keys.map { |action| Regexp.escape(action) }
+    wall = @load.spent.values.sum(&:wall_ns)
+    found, = states('wall', '--root', "^(#{actions.join('|')})$")
+    assert_in_delta wall, found.values.sum, RAILS_TOLERANCE * wall, found
+  end
+
+  # {STATE: ns} since the load that counts has begun, and the number of samples.
+  def states(event, *options)
+    from = (@asked_ns - recording.json['meta']['start_ns']) / 1e9
+    rows = recording.rows('--by', 'state', '--event', event, '-n', '0', '--from', "#{from}s", *options)
+    found = rows.each_with_object(Hash.new(0)) { |row, sums| sums[row['state']] += row['self_ns'] }
+    [found, rows.sum { |row| row['samples'] }]
   end
 
   # The time of the first row, which must be that of a method or request.
@@ -151,13 +203,16 @@ class RailsTest < LiveTest
     ticks[STOLEN].to_f / ticks[BUSY].sum
   end
 
-  # A clock ticks by the CPU time of its thread, so that each run of an action, whatever it is interrupted by, has
-  # the ticks of its CPU time but for one at most: the number is wrong by half a tick a run (standard deviation).
   def assert_cpu_time(label, spent, stolen)
     @rows ||= recording.rows.to_h { |row| [row['label'], row['total_ns']] }
-    error = DEVIATIONS * Math.sqrt(spent.runs) / 2 * LONGEST_PERIOD
-    allowed = (spent.cpu_ns * (TOLERANCE + (2 * stolen))) + error
+    allowed = (spent.cpu_ns * (TOLERANCE + (2 * stolen))) + sampling_error(spent.runs)
     said = "#{label}: #{spent.runs} runs, #{(stolen * 100).round(1)} % stolen"
     assert_in_delta spent.cpu_ns, @rows.fetch(label), allowed, said
+  end
+
+  # A clock ticks by the CPU time of its thread, so that each run of an action, whatever it is interrupted by, has
+  # the ticks of its CPU time but for one at most: the number is wrong by half a tick a run (standard deviation).
+  def sampling_error(runs)
+    DEVIATIONS * Math.sqrt(runs) / 2 * LONGEST_PERIOD
   end
 end

@@ -10,8 +10,14 @@ require 'json'
 require 'net/http'
 
 module Shop
-  # What an action or a job took: how often it ran, and its CPU time and, of an action, wall time as it measured them, in ns.
-  Spent = Struct.new(:runs, :cpu_ns, :wall_ns)
+  # What an action or a job took: how often it ran, and its CPU time as it measured that; of an action also its wall time,
+  # and what it waited for: in ns, as the header X-Spent has them.
+  Spent = Struct.new(:runs, :cpu_ns, :wall_ns, :network_ns, :lock_ns, :timer_ns, :queued_ns) do
+    def add(nanoseconds)
+      self.runs += 1
+      nanoseconds.each.with_index(1) { |ns, member| self[member] += ns }
+    end
+  end
 
   # A bounded load on a shop of this machine.
   class Load
@@ -30,7 +36,7 @@ module Shop
       @seconds = seconds
       @paths = paths
       @connections = connections
-      @spent = Hash.new { |hash, action| hash[action] = Spent.new(0, 0, 0) }
+      @spent = Hash.new { |hash, action| hash[action] = Spent.new(*[0] * Spent.members.size) }
       @pids = []
       @lock = Mutex.new
     end
@@ -59,11 +65,9 @@ module Shop
     def count(answer)
       raise "#{answer.code}: #{answer.body}" unless answer.is_a?(Net::HTTPOK)
 
-      pid, action, cpu_ns, wall_ns = answer['X-Spent'].split
+      pid, action, *nanoseconds = answer['X-Spent'].split
       @lock.synchronize do
-        @spent[action].runs += 1
-        @spent[action].cpu_ns += cpu_ns.to_i
-        @spent[action].wall_ns += wall_ns.to_i
+        @spent[action].add(nanoseconds.map { |ns| Integer(ns) })
         @pids |= [pid.to_i]
       end
     end
