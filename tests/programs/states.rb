@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# A thread that waits in one way, by its own clocks:
+# A thread that waits in one way, by its own clocks; of several SCENARIOs each one in a child of its own:
 #
-#   ruby states.rb SCENARIO SECONDS
+#   ruby states.rb SCENARIO[,SCENARIO...] SECONDS
 #
 # Begins when a line comes on standard input and ends when another one comes. Says
 #
-#   {"ready": true, "threads": [{"tid": TID, "queued": NS, "waits": {STATE: NS}, "held": {STATE: NS}}, ...]}
+#   {"ready": true, "threads": [{"scenario": SCENARIO, "tid": TID, "queued": NS, "waits": {STATE: NS}, "held": {STATE: NS},
+#                                "unsure": NS}, ...]}
 #
 # waits: what the thread measured around what it waited in, less the CPU time that it used there; held: the
 # same while it held the GVL. queued: how long the kernel says that it could run and did not, in all its life; 0: it was not asked.
+# unsure: by how much less a wait may have been.
 
 require 'monitor'
 require 'socket'
@@ -27,6 +29,7 @@ class Measured
     @tid = Oracle.tid
     @waits = Hash.new(0)
     @held = Hash.new(0)
+    @unsure = 0
     @deadline = deadline || (wall + (seconds * 1e9).to_i)
   end
 
@@ -65,8 +68,10 @@ class Measured
     end
   end
 
-  def waited(state, nanoseconds)
+  # So long at most, and at least.
+  def waited(state, nanoseconds, least)
     @waits[state] += nanoseconds
+    @unsure += nanoseconds - least
   end
 
   def holds(state, &block)
@@ -74,7 +79,7 @@ class Measured
   end
 
   def to_h
-    { tid: @tid, queued: queued, waits: @waits, held: @held }
+    { tid: @tid, queued: queued, waits: @waits, held: @held, unsure: @unsure }
   end
 end
 
@@ -119,6 +124,35 @@ module Scenarios
     end
   end
 
+  # Several descriptors, which are all of one kind; there is something to read from the last one.
+  def select_several(m)
+    pipes = Array.new(3) { IO.pipe }
+    pid = fork { loop { sleep(0.03) && pipes.last[1].syswrite('x') } }
+    while m.more?
+      ready, = m.waits(:pipe) { IO.select(pipes.map(&:first)) }
+      ready[0].readpartial(1)
+    end
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
+  def select_sockets(m)
+    server = TCPServer.new('127.0.0.1', 0)
+    pid = fork do
+      peers = Array.new(3) { server.accept }
+      loop { sleep(0.03) && peers.last.write('x') }
+    end
+    clients = Array.new(3) { TCPSocket.new('127.0.0.1', server.addr[1]) }
+    while m.more?
+      ready, = m.waits(:network) { IO.select(clients) }
+      ready[0].readpartial(1)
+    end
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
   def child(m)
     while m.more?
       pid = fork { sleep 0.1 }
@@ -135,6 +169,7 @@ module Scenarios
       m.waits(:lock) { mutex.lock }
       mutex.unlock
     end
+    m.waits(:lock) { mutex.synchronize { nil } }
     helper.join
   end
 
@@ -146,6 +181,7 @@ module Scenarios
       m.waits(:lock) { monitor.enter }
       monitor.exit
     end
+    m.waits(:lock) { monitor.synchronize { nil } }
     helper.join
   end
 
@@ -182,20 +218,32 @@ module Scenarios
   # The helper measures it, since a process that is stopped cannot.
   def stopped(m)
     read, write = IO.pipe
-    helper = fork { write.puts(Array.new(3) { stop_parent(m) }.sum) }
+    helper = fork { write.puts(Array.new(3) { stop_parent(m) }.transpose.map(&:sum).join(' ')) }
     write.close
     nil while !Process.wait(helper, Process::WNOHANG) && sleep(0.02)
-    m.waited(:stopped, read.gets.to_i)
+    m.waited(:stopped, *read.gets.split.map { |ns| Integer(ns) })
   end
 
+  # How long it was at most: from before it is told to stop, which it does when it gets a CPU, to after it is told to go on; and at
+  # least: from when it is seen to have stopped to before it is told to go on.
   def stop_parent(m)
-    begun = m.wall
+    told = m.wall
     Process.kill(:STOP, Process.ppid)
+    sleep 0.0005 until stopped?(m.tid)
+    seen = m.wall
     sleep 0.3
+    last = m.wall
     Process.kill(:CONT, Process.ppid)
-    m.wall - begun
+    [m.wall - told, last - seen]
   ensure
     sleep 0.1
+  end
+
+  # A thread of the parent. Where there is no /proc it is as soon as it was told.
+  def stopped?(tid)
+    File.read("/proc/#{Process.ppid}/task/#{tid}/stat").include?(') T ')
+  rescue Errno::ENOENT
+    true
   end
 
   # C code that sleeps and does not give the GVL away.
@@ -262,7 +310,7 @@ module Scenarios
       m.waits(:timer) { sleep 0.005 }
       mutex.unlock
     end
-    others.each(&:join)
+    m.waits(:lock) { others.each(&:join) }
   end
 
   # The middle of three: what comes after it is slower.
@@ -490,14 +538,30 @@ module Native
   end
 end
 
-scenario, seconds = ARGV
+# In a thread of its own, which does nothing else.
+def measure(scenario, seconds)
+  Thread.new do
+    measured = Measured.new(seconds)
+    of_another = Scenarios.public_send(scenario, measured)
+    { scenario: scenario }.merge(scenario == 'in_ractor' ? of_another : measured.to_h)
+  end.value
+end
+
+# All at once.
+def measure_in_children(scenarios, seconds)
+  children = scenarios.map do |scenario|
+    IO.popen('-') || begin
+      Oracle.say(measure(scenario, seconds))
+      exit!(0)
+    end
+  end
+  children.map { |child| JSON.parse(child.read) }
+end
+
+scenarios = ARGV[0].split(',')
+seconds = Float(ARGV[1])
 Oracle.say(waiting: true, pid: Process.pid)
 Oracle.wait_for_test
-# In a thread of its own, which does nothing else.
-said = Thread.new do
-  measured = Measured.new(Float(seconds))
-  of_another = Scenarios.public_send(scenario, measured)
-  scenario == 'in_ractor' ? of_another : measured.to_h
-end.value
-Oracle.say(ready: true, threads: [said])
+threads = scenarios.size == 1 ? [measure(scenarios[0], seconds)] : measure_in_children(scenarios, seconds)
+Oracle.say(ready: true, threads: threads)
 Oracle.wait_for_test
