@@ -49,14 +49,17 @@ class KernelsTest < LiveTest
 
   # Waits of each kind, as the threads' own clocks and the kernel's account say. Each is in a process of its own, as it would be
   # in the way of others that want the same GVL. Emulation makes all of it slow, but not waits less exact: clocks and
-  # recording are by the guest's time. What is left is the way of a thread from its clock to where it waits, and of one
-  # that is woken to where the kernel queues it: of each wait some 10 us, and of hundreds of fsync() 6 ms.
+  # recording are by the guest's time. On one CPU they differ by 0.05 %, but for fsync(): see LONG_CALLS. Of two emulated CPUs
+  # one may take a while to notice that a thread was woken for it, which only then is queued by the kernel's account.
   STATES = %w[sleep_ pipe socket select_several select_sockets child mutex flock stopped fsync timeout held gvl].freeze
   STATE_SECONDS = 3
-  STATE_TOLERANCE = 0.01
+  STATE_TOLERANCE = 0.02
   STATE_SLACK = 10_000_000 # ns
   # A thread ends after it has asked how long it was queued, and all of them do so at once, on one CPU.
   ENDING = 300_000_000 # ns
+  # Of the waits in long system calls, which the thread took for such, but was on a CPU: what the kernel accounted to another
+  # thread (doc/states.md). On two CPUs that were up to 28 %.
+  LONG_CALLS = 0.5
 
   def test_states
     target = start('states.rb', STATES.join(','), STATE_SECONDS)
@@ -103,11 +106,13 @@ class KernelsTest < LiveTest
     rows = recording.rows('--by', 'state', '--tid', said['tid'].to_s)
     found = rows.each_with_object(Hash.new(0)) { |row, sums| sums[row['state']] += row['self_ns'] }
     held = Hash.new(0).update(rows.select { |row| row['gvl_held'] == 1 }.to_h { |row| row.values_at('state', 'self_ns') })
-    # What waited for something else goes on when it has got the GVL.
-    less = said['unsure'] + (said['waits'].key?('gvl') ? 0 : found['gvl'])
-    wrong = said['waits'].reject { |state, ns| measured?(ns - less..ns, found[state]) }
-    wrong.update(said['held'].reject { |state, ns| measured?(ns..ns, held[state]) })
     queued = said['queued']
+    less = said['unsure'] + [found['wait-cpu'] - queued, 0].max
+    # What waited for something else goes on when it has got the GVL.
+    less += found['gvl'] unless said['waits'].key?('gvl')
+    less += said['waits']['disk'] * LONG_CALLS if said['waits'].key?('disk')
+    wrong = said['waits'].reject { |state, ns| measured?(ns - less..ns, found[state]) }
+    wrong.update(said['held'].reject { |state, ns| measured?(ns - less..ns, held[state]) })
     wrong['queued'] = queued unless measured?(queued..queued + ENDING, found['wait-cpu'])
     wrong.map { |what, ns| "#{said['scenario']}: #{what} #{ns}, not as in #{found}; it said #{said}" }
   end

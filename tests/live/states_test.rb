@@ -7,26 +7,40 @@ require_relative 'support'
 
 class StatesTest < LiveTest
   SECONDS = 1.5
-  PART = 0.03
+  # Of what is charged to those who hold something or wake a thread, which is known when they are found to do so.
   SHARE = 0.05
   SHARE_OF_KERNEL = 0.15 # by which samples of time in the kernel may differ from the kernel's account, which comes from ticks, too
 
   # Around what is measured: reading clocks, /proc, and getting the GVL back.
   SLACK = 25_000_000 # ns
-  COMING_BACK = 10_000 # ns that are CPU time by the kernel's account, and waiting for a CPU by its events: at most
-  # What the kernel accounts to the wrong one of two threads that change places (doc/states.md), as a part of all time of a
-  # thread: at most, where several programs are in long system calls at once.
-  GOING_ON = 0.15
 
-  SCENARIOS = %w[sleep_ burn pipe socket select_ child mutex monitor queue condition flock stopped gvl].freeze
-  MORE = %w[cold_file fsync fault minor_fault convoy pipeline timeout epoll forks].freeze
+  # Of what a program measured around its waits; and reading clocks and /proc. Beside nothing and beside four busy loops on two CPUs
+  # each wait is as measured but for 0.1 % and 0.3 ms, where no other tolerance is named below.
+  PART = 0.01
+  CLOCKS = 3_000_000 # ns
+  NOTICED = 30_000 # ns from when a thread is woken until its CPU, which may be idle and a virtual one, has queued it: at most, in the mean
+  # What was the queue for a CPU, and is shown as what was waited for before, as BPF programs were not told of a wake-up or a return
+  # (doc/states.md, Limits): at most, of a thread.
+  UNTOLD = 150_000_000 # ns
+  # Each time that a thread leaves a CPU or comes back: ns that are CPU time by the kernel's account, and a wait by its events, or neither.
+  CHANGING = 10_000
+  SUM = 0.01 # of a thread's time, by which the sum of its states may be another: up to a tick of its CPU time has no sample
+  # What the kernel accounts to the wrong one of two threads that change places (doc/states.md), as a part of all time of a
+  # thread: at most, where it is in long system calls; and where a crowded machine takes the CPU from it.
+  GOING_ON = 0.05
+  GOING_ON_CROWDED = 0.15
+  SUM_CROWDED = 0.03
+
+  SCENARIOS = %w[sleep_ burn pipe socket select_ select_several select_sockets child mutex monitor queue condition flock stopped gvl].freeze
+  FILES = %w[cold_file fsync fault minor_fault].freeze
+  MORE = %w[convoy pipeline timeout epoll forks].freeze
   HELD = RubyInstall.under_test.at_least?('3.0') ? %w[held] : []
 
   def test_each_state_is_what_the_program_measured
     check(SCENARIOS + HELD)
   end
 
-  def test_files_and_convoys
+  def test_convoys_and_others
     check(MORE)
   end
 
@@ -59,6 +73,11 @@ class StatesTest < LiveTest
     assert_operator states['system'], :>, states.values.sum * 0.1, states
     # To make room for other threads is in it.
     assert_operator states['minor-fault'], :<, states['system'] * 0.2, states
+  end
+
+  # One after the other: several in long system calls at once are accounted each other's time.
+  FILES.each do |name|
+    define_method("test_#{name}") { check([name]) }
   end
 
   # What the BPF programs take for waits, and in all, is counted and told.
@@ -123,7 +142,8 @@ class StatesTest < LiveTest
     assert_equal 1, tids.size
     [target.pid, *tids].each do |tid|
       found = states_of(tid)
-      assert_in_delta frozen, sum(found, 'stopped'), (frozen * PART) + SLACK + stolen_ns, "#{tid} of #{target.pid}: #{found}"
+      # It is frozen a little before that is seen.
+      assert_in_delta frozen, sum(found, 'stopped'), (frozen * SHARE) + SLACK + stolen_ns, "#{tid} of #{target.pid}: #{found}"
     end
     check_sums
   end
@@ -407,12 +427,13 @@ class StatesTest < LiveTest
   # All at once: what waits takes no CPU time. One after the other they would take that many times as long.
   def check(scenarios)
     targets = scenarios.map { |name| [name, start('states.rb', name, SECONDS)] }
-    record_states(targets.map(&:last))
+    # A thread without a sample of its CPU time has none in the sum of its states: so that there are few, often.
+    record_states(targets.map(&:last), '--no-children', '-F', '999')
     wrong = targets.flat_map do |name, target|
       target.wait_for('threads')['threads'].flat_map { |said| wrong_states(name, said) }
     end
     assert_empty wrong, wrong.join("\n")
-    check_sums(scenarios == MORE ? GOING_ON : 0)
+    check_sums(going_on(scenarios[0]))
     check_seconds
     check_processes
   end
@@ -481,17 +502,15 @@ class StatesTest < LiveTest
     states.slice('user', 'system', 'minor-fault')
   end
 
-  # All time of a thread is in one of its states, and in no two. But when a thread comes back to a CPU, a moment may be; and
-  # a part (@going_on) may be accounted to another thread, or be another one's.
+  # All time of a thread is in one of its states, and in no two. But when a thread changes places with another one, a moment may
+  # be; and a part (@going_on) may be accounted to another thread, or be another one's.
   def check_sums(going_on = 0)
     threads = recording.rows('--states').select { |row| row['elapsed_ns'] > 1e9 }
     refute_empty threads
     wrong = threads.reject do |row|
       elapsed, sum = row.values_at('elapsed_ns', 'sum_ns')
-      elsewhere = elapsed * going_on
-      most = (elapsed * 1.01) + SLACK
-      near?(elapsed + elsewhere, sum, 2 * elsewhere) &&
-        (sum < most + elsewhere || sum < most + (waits(row) * COMING_BACK))
+      slack = (elapsed * (going_on + (crowded? ? SUM_CROWDED : SUM))) + (waits(row) * CHANGING) + stolen_ns
+      (elapsed - slack..elapsed + slack).cover?(sum)
     end
     assert_empty wrong, wrong.join("\n")
   end
@@ -579,23 +598,31 @@ class StatesTest < LiveTest
 
   # Those that read and write files and their pages.
   def going_on(name)
-    %w[cold_file fsync fault minor_fault].include?(name) ? GOING_ON : 0
+    return 0 unless FILES.include?(name)
+
+    crowded? ? GOING_ON_CROWDED : GOING_ON
   end
 
   # What is other than the thread said.
   def wrong_states(name, said)
     found = states_of(said['tid'])
     queued = sum(found, 'wait-cpu')
+    going_on = SECONDS * 1e9 * going_on(name)
+    untold = untold_ns(said['queued'] - queued)
     # That is in what it measured as waits: from when it is woken until it is queued, or all of it where it could not ask.
-    more = [queued - said['queued'], 0].max
+    less = [queued - said['queued'], 0].max + said['unsure'] + going_on
     # Its wait is over and another thread has the GVL, or the CPU that it would need to give it away.
-    more += sum(found, 'gvl') unless said['waits'].key?('gvl')
-    more += SECONDS * 1e9 * going_on(name)
-    wrong = said['waits'].reject { |state, ns| near?(ns, sum(found, state), more) }
-    held = said['held'].reject { |state, ns| near?(ns, found[[state, true]], more) }
+    less += sum(found, 'gvl') unless said['waits'].key?('gvl')
+    wrong = said['waits'].reject { |state, ns| near?(ns, sum(found, state), less, untold) }
+    held = said['held'].reject { |state, ns| near?(ns, found[[state, true]], less, untold) }
     wrong.update(held.transform_keys { |state| "#{state}, GVL held" })
-    wrong['queued'] = said['queued'] unless said['queued'].zero? || queued_as_said?(said, queued, SECONDS * 1e9 * going_on(name))
+    wrong['queued'] = said['queued'] unless said['queued'].zero? || queued_as_said?(said, queued, going_on + untold)
     wrong.map { |what, ns| "#{name}: #{what} #{ns}, not as in #{found}; it said #{said}" }
+  end
+
+  # @missing: from what was queued.
+  def untold_ns(missing)
+    crowded? || recording.totals['counters']['waits_missed'].positive? ? missing.clamp(0, UNTOLD) : 0
   end
 
   def total_of(rows, label)
@@ -607,16 +634,17 @@ class StatesTest < LiveTest
     expected = said['waits'].values.sum
     # It comes to the end of its wait a little later than it is woken: see wrong_states.
     queued = sum(states_of(said['tid']), 'wait-cpu')
-    return if near?(expected, found, queued)
+    # One wait, or two, may have no waker (doc/states.md).
+    slack = (expected * SHARE) + SLACK + stolen_ns
+    return if (expected - queued - slack..expected + slack).cover?(found)
 
     "#{name}: #{found}, not #{expected}, #{queued} queued; #{rows.first(5).map { |row| row.values_at('label', 'total_ns') }}"
   end
 
-  # Who is woken is queued by the kernel only when its CPU has noticed. That time is short, but some threads are woken
-  # thousands of times; it is told from what they waited for, so it may be as large a part of that.
-  def queued_as_said?(said, found, going_on)
-    waited = said['queued'] + said['waits'].values.sum + said['held'].values.sum
-    (found - said['queued']).abs <= (waited * PART) + SLACK + stolen_ns + going_on
+  # Who is woken is queued by the kernel only when its CPU has noticed.
+  def queued_as_said?(said, found, more)
+    noticed = waits(said) * NOTICED
+    (found - said['queued']).abs <= (said['queued'] * PART) + noticed + CLOCKS + stolen_ns + more
   end
 
   # Whether the GVL was held or not.
@@ -624,9 +652,9 @@ class StatesTest < LiveTest
     found[[state, false]] + found[[state, true]]
   end
 
-  def near?(expected, found, more)
-    slack = (expected * PART) + SLACK + stolen_ns
-    (expected - more - slack..expected + slack).cover?(found)
+  def near?(expected, found, less, more)
+    slack = (expected * PART) + CLOCKS + stolen_ns
+    (expected - less - slack..expected + more + slack).cover?(found)
   end
 
   # How often its only thread has left a CPU to wait.
