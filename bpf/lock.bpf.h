@@ -21,6 +21,7 @@
 #define NAME_MUTEX_MASK	  0x0000ffffffffffffull /* … and the NUL behind it */
 #define NAME_MONITOR	  0x00726f74696e6f6dull /* "monitor" */
 #define LOCK_QUEUE_STEPS  64 /* nodes of the queue of a Mutex that are looked at, from its end */
+#define LOCK_WORDS	  5  /* of a Mutex, with its queue */
 /* Words of struct sync_waiter before its node, thread_sync.c: one of them is the thread. */
 #define LOCK_WAITER_WORDS 3
 
@@ -72,10 +73,10 @@ static __noinline __u64 lock_of_self(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
 	struct walk_seen *seen;
-	__u64 cfp, self;
+	__u64 self;
 
-	if (!w || walk_read(&cfp, sizeof(cfp), w->th_ec + RUBY_EC_CFP * 8) ||
-	    walk_read(&self, sizeof(self), cfp + offsetof(struct ruby_control_frame, self)))
+	if (!w ||
+	    walk_read(&self, sizeof(self), w->cf_own + offsetof(struct ruby_control_frame, self)))
 		return 0;
 	seen = &w->lock_seen[(self >> 3 ^ self >> 9) & (LOCK_SEEN - 1)];
 	if (seen->addr != (self ^ w->seed)) {
@@ -86,53 +87,54 @@ static __noinline __u64 lock_of_self(__u32 walk_id)
 }
 
 /*
- * Whether the thread that was walked is in the queue with this @head, where it came in at the end.
+ * Whether the thread that was walked is in the queue with this @head, whose last node is @last: it
+ * came in there.
  */
-static __noinline int lock_queue_has_it(__u32 walk_id, __u64 head)
+static __noinline int lock_queue_has_it(__u32 walk_id, __u64 head, __u64 last)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 node, at = head;
+	__u64 node = last, at = head;
 	struct {
 		__u64 waiter[LOCK_WAITER_WORDS];
 		struct ruby_list_node node;
 	} n;
 	int i;
 
-	if (!w || walk_read(&n.node, sizeof(n.node), head))
+	if (!w)
 		return 0;
 	for (i = 0; i < LOCK_QUEUE_STEPS; i++) {
-		node = n.node.prev;
 		if (node == head || walk_read(&n, sizeof(n), node - sizeof(n.waiter)) ||
 		    n.node.next != at)
 			return 0;
 		if (n.waiter[0] == w->th || n.waiter[1] == w->th || n.waiter[2] == w->th)
 			return 1;
 		at = node;
+		node = n.node.prev;
 	}
 	return 0;
 }
 
 /*
- * Whether it is in the queue of @mutex: one that lets the Mutex sleep, as a ConditionVariable does,
- * is not. The queue is behind the owner and the next Mutex of the owner, since 3.4 one word further
- * on; what is no queue does not lead back.
+ * Whether it is in the queue of @mutex, of which these are the first words: one that lets the Mutex
+ * sleep, as a ConditionVariable does, is not. The queue is behind the owner and the next Mutex of
+ * the owner, since 3.4 one word further on; what is no queue does not lead back.
  */
-static __always_inline bool lock_is_waited_for(__u32 walk_id, __u64 mutex)
+static __always_inline bool lock_is_waited_for(__u32 walk_id, __u64 mutex,
+					       const __u64 words[LOCK_WORDS])
 {
-	return lock_queue_has_it(walk_id, mutex + 16) || lock_queue_has_it(walk_id, mutex + 24);
+	return lock_queue_has_it(walk_id, mutex + 16, words[3]) ||
+	       lock_queue_has_it(walk_id, mutex + 24, words[4]);
 }
 
 /*
- * The rb_thread_t that holds @mutex, of the process of the thread that was walked; 0 if none does.
+ * The rb_thread_t that holds the Mutex with these first words, of the process of the thread that
+ * was walked; 0 if none does.
  */
-static __noinline __u64 lock_owner(__u32 walk_id, __u64 mutex)
+static __always_inline __u64 lock_owner_in(const struct walk *w, const __u64 words[2])
 {
-	struct walk *w = walk_state(walk_id);
-	__u64 words[2], th = 0;
+	__u64 th = 0;
 
-	if (!w || walk_read(words, sizeof(words), mutex) || !words[0])
-		return 0;
-	if (w->layout.mutex_form == RUBY_MUTEX_THREAD)
+	if (!words[0] || w->layout.mutex_form == RUBY_MUTEX_THREAD)
 		return words[0];
 	if (w->layout.mutex_form == RUBY_MUTEX_SERIAL)
 		return words[1];
@@ -140,6 +142,15 @@ static __noinline __u64 lock_owner(__u32 walk_id, __u64 mutex)
 	    walk_read(&th, sizeof(th), words[0] + w->layout.fiber_ec + w->layout.ec_thread_ptr))
 		return 0;
 	return th;
+}
+
+/* The same of @mutex. */
+static __noinline __u64 lock_owner(__u32 walk_id, __u64 mutex)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 words[2];
+
+	return w && !walk_read(words, sizeof(words), mutex) ? lock_owner_in(w, words) : 0;
 }
 
 static __always_inline struct lock_holder *lock_noted(__u64 th, __u32 tgid)
@@ -173,17 +184,18 @@ static __always_inline void lock_note(struct lock_holder *noted, __u64 th, __u32
 __noinline int lock_wait_begin(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 mutex, owner;
+	__u64 words[LOCK_WORDS], mutex, owner;
 
 	if (!w || w->wait.wait != RBPF_WAIT_LOCK || !w->layout.mutex_form ||
 	    w->sample.status != RBPF_OK)
 		return 0;
 	mutex = lock_of_self(walk_id);
-	if (!mutex || !lock_is_waited_for(walk_id, mutex))
+	if (!mutex || walk_read(words, sizeof(words), mutex) ||
+	    !lock_is_waited_for(walk_id, mutex, words))
 		return 0;
 	gvl_wait_begin(mutex, w->sample.h.tgid, w->sample.h.ts);
 	w->wait.lock = mutex;
-	owner = lock_owner(walk_id, mutex);
+	owner = lock_owner_in(w, words);
 	if (owner && owner != w->th)
 		lock_note(lock_noted(owner, w->sample.h.tgid), owner, w->sample.h.tgid, mutex,
 			  w->sample.h.ts);

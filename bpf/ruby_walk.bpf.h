@@ -484,6 +484,7 @@ static __always_inline int walk_stack(struct walk *w, __u32 walk_id)
 	walk_may_read(w);
 	w->zjit_on = ZJIT_UNKNOWN;
 	w->hash = w->seed;
+	w->cf_own = w->cfp;
 	r = walk_frames(walk_id);
 	if (r)
 		return r;

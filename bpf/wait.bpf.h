@@ -17,6 +17,8 @@
 #include "waits_on.bpf.h"
 #include "waker.bpf.h"
 
+#define WAIT_COPIED offsetof(struct wait, on) /* of each; the rest by waits_on_copy() */
+
 /* Where @task, of an iterator, entered the kernel. */
 static __always_inline int task_syscall(struct syscall *ret, struct task_struct *task)
 {
@@ -57,7 +59,7 @@ static __always_inline void wait_in_call(struct wait *wait, __u32 tid, const str
 	old = s->number == SYS_restart_syscall ? bpf_map_lookup_elem(&waits, &tid) : NULL;
 	if (old && old->args == mark) {
 		wait->wait = old->in_call;
-		wait->on = old->on;
+		waits_on_copy(&wait->on, &old->on);
 	} else {
 		waits_on_read(&wait->on, s->file, wait->wait);
 	}
@@ -95,7 +97,8 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 		return 0;
 	sample = &w->sample;
 	wait = &w->wait;
-	*wait = (struct wait) {};
+	__builtin_memset(wait, 0, WAIT_COPIED);
+	wait->on.kind = RBPF_ON_NOTHING;
 	known = !current_syscall(&call);
 	wait->wait = wait_of((const void *)bpf_get_current_task(), state,
 			     current_member(flags, flags), &call, known);
@@ -149,12 +152,13 @@ __noinline int wait_keep(__u32 walk_id)
 		if (!wait->args) {
 			wait->args = old->args;
 			wait->in_call = old->in_call;
-			wait->on = old->on;
+			waits_on_copy(&wait->on, &old->on);
 		}
 		/* Its time last: open_waits(), on another CPU, takes what has one. */
 		wait->since = old->since = 0;
 		barrier();
-		*old = *wait;
+		__builtin_memcpy(old, wait, WAIT_COPIED);
+		waits_on_copy(&old->on, &wait->on);
 		barrier();
 		*(volatile __u64 *)&old->since = now;
 	} else if (bpf_map_update_elem(&waits, &tid, wait, BPF_ANY)) {
@@ -194,7 +198,7 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	rec->wait = wait->wait;
 	rec->status = wait->status;
 	rec->flags = wait->flags | flags;
-	rec->on = wait->on;
+	waits_on_copy(&rec->on, &wait->on);
 	rec->pad = 0;
 	bpf_probe_read_kernel(rec->comm, sizeof(rec->comm), task->comm); /* ends in NUL */
 	bpf_ringbuf_submit(rec, wakeup_flags());

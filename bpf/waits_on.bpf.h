@@ -72,9 +72,19 @@ static __always_inline void take_unix(struct rbpf_waits_on *ret, const struct un
 		ret->kind = RBPF_ON_NOTHING;
 }
 
+/* Mostly there is nothing to copy. */
+static __always_inline void waits_on_copy(struct rbpf_waits_on *to,
+					  const struct rbpf_waits_on *from)
+{
+	if (from->kind != RBPF_ON_NOTHING)
+		*to = *from;
+	else
+		to->kind = RBPF_ON_NOTHING;
+}
+
 /*
- * What is behind @file, for which a thread waits as @wait says. *@ret is all 0. No part of its
- * callers, whose stack is short.
+ * What is behind @file, for which a thread waits as @wait says. No part of its callers, whose stack
+ * is short.
  */
 static __noinline int waits_on_read(struct rbpf_waits_on *ret, const struct file *file, __u32 wait)
 {
@@ -83,16 +93,17 @@ static __noinline int waits_on_read(struct rbpf_waits_on *ret, const struct file
 	struct qstr name;
 	__u32 family;
 
-	if (!file)
+	ret->kind = RBPF_ON_NOTHING;
+	if (!file || (wait != RBPF_WAIT_DISK && wait != RBPF_WAIT_NETWORK))
 		return 0;
+	*ret = (struct rbpf_waits_on) {};
 	if (wait == RBPF_WAIT_DISK) {
 		name.len = BPF_CORE_READ(file, f_path.dentry, d_name.len);
 		name.name = BPF_CORE_READ(file, f_path.dentry, d_name.name);
 		ret->kind = RBPF_ON_FILE;
 		take_name(ret, name.name, name.len, false);
-	}
-	if (wait != RBPF_WAIT_NETWORK)
 		return 0;
+	}
 	socket = BPF_CORE_READ(file, private_data);
 	sk = BPF_CORE_READ(socket, sk);
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);

@@ -202,8 +202,10 @@ struct wait {
 	__u16 wait;
 	__u16 status;
 	__u16 flags;
-	__u16 in_call;		 /* what it waited for there … */
-	struct rbpf_waits_on on; /* … and what is behind the descriptor; of no use to other waits */
+	__u16 in_call; /* what it waited for there … */
+	/* … and what is behind the descriptor. Of no use to other waits; the last one: WAIT_COPIED.
+	 */
+	struct rbpf_waits_on on;
 };
 
 /*
@@ -225,7 +227,8 @@ struct walk {
 	__u64 stack_hi;
 	__u64 sp;     /* of the native stack, if in user mode and outside the VM's code; else 0 */
 	__u64 cfp;    /* next frame to read */
-	__u64 cf_top; /* the innermost frame of this fiber */
+	__u64 cf_top; /* the innermost frame of this fiber … */
+	__u64 cf_own; /* … and of the one that runs */
 	__u64 cf_end; /* address of the last slot, which is no frame */
 	__u64 hash;
 	__u64 win_lo; /* what win[] holds, addresses [lo, hi); hi 0 is nothing */

@@ -621,7 +621,10 @@ enum rbpf_waits_on_kind {
 
 #define RBPF_ON_NAME 44
 
-/* What is behind the descriptor that a thread waits for; what is not used is 0. */
+/*
+ * What is behind the descriptor that a thread waits for; what is not used is 0, but with
+ * RBPF_ON_NOTHING it is of no meaning.
+ */
 struct rbpf_waits_on {
 	__u8 kind;	/* enum rbpf_waits_on_kind */
 	__u8 len;	/* of the name, in bytes: above RBPF_ON_NAME if it is longer than that */
