@@ -338,8 +338,8 @@ static int check_line(const struct report_line *line, struct err *err)
 
 /*
  * What shows states needs an event whose samples have some: all time, if none is asked for; what
- * waits were for, that of waits. A table
- * of states is of nothing else, for they add up to what has passed.
+ * waits were for needs that of waits. A table of states is of nothing else than all time, for they
+ * add up to what has passed.
  */
 static int choose_event(const struct report_line *line, const char **event, struct err *err)
 {

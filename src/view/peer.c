@@ -18,7 +18,7 @@ static uint32_t row_id(const struct profile *p, const uint8_t *states,
 {
 	if (profile_stack_waits(p, a->stack))
 		return p->frames[p->stacks[a->stack].frame].name;
-	return (uint32_t)p->strings.count + state_of(states, a->stack, a->flags & SAMPLE_KERNEL);
+	return (uint32_t)p->strings.count + state_of(states, a->stack, a->flags);
 }
 
 int peer_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat)

@@ -36,6 +36,7 @@ static void setup(void)
 	bar = builder_path(&b, "<main>|Foo#bar");
 	builder_sample(&b, thread, foo, 1, 0);
 	builder_sample(&b, thread, bar, 2, SAMPLE_KERNEL);
+	builder_sample(&b, thread, bar, 3, SAMPLE_KERNEL | SAMPLE_PAGE_FAULT);
 	builder_sample(&b, thread, waits_for(foo, REASON_WAIT_NETWORK, "10.0.0.5:5432"), 4, 0);
 	builder_sample(&b, thread, waits_for(bar, REASON_WAIT_NETWORK, "10.0.0.5:5432"), 8, 0);
 	builder_sample(&b, thread, waits_for(bar, REASON_WAIT_NETWORK, "db.sock"), 16, 0);
@@ -72,6 +73,7 @@ Test(peer, rows)
 					"32 disk 'db.sock'\n"
 					"16 network 'db.sock'\n"
 					"12 network '10.0.0.5:5432'\n"
+					"3 minor-fault ''\n"
 					"2 system ''\n"
 					"1 user ''\n");
 }
