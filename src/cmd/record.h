@@ -48,6 +48,7 @@ struct record_options {
 	bool requests;		   /* tell which request a sample is of, … */
 	bool request_paths;	   /* … with method and path, where a rule reads them */
 	const char *request_rules; /* … also by the rules in this file; NULL: none */
+	bool peers;		   /* tell what is behind descriptors that are waited for */
 	bool sources;		   /* keep the source files that have samples */
 	bool native;
 	bool kernel;

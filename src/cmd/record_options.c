@@ -151,6 +151,14 @@ static const struct option_spec what_specs[] = {
 		.complete = COMPLETE_FILE,
 	},
 	{
+		.name = "peers",
+		.type = OPTION_SWITCH,
+		OPT(peers),
+		.help = "tell who is at the other end of a socket that is waited for, and which "
+			"file",
+		.initial = "yes",
+	},
+	{
 		.name = "sources",
 		.type = OPTION_SWITCH,
 		OPT(sources),

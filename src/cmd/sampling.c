@@ -53,6 +53,7 @@ static int new_collector(struct sampling *s, struct err *err)
 		.requests = s->opts->requests ? &s->requests : NULL,
 		.native = s->opts->native,
 		.inlines = s->opts->inlines,
+		.peers = s->opts->peers,
 		.warn = warn,
 		.warn_arg = s,
 	};

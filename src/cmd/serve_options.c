@@ -209,6 +209,7 @@ static int prepare_live(struct serve_line *line, const struct option_rest *rest,
 		return usage(err, "--keep must be between 1s and 24h");
 	rec->max_stack = 4096;
 	rec->ring_bytes = 8 << 20;
+	rec->peers = true;
 	return record_take_targets(rec, rest, err);
 }
 

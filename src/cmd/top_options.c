@@ -243,6 +243,7 @@ static int prepare(struct top_options *opts, const struct option_rest *rest, str
 		return usage(err, "--once cannot show more than --keep keeps");
 	rec->max_stack = 4096;
 	rec->ring_bytes = 8 << 20;
+	rec->peers = true;
 	return record_take_targets(rec, rest, err);
 }
 

@@ -58,6 +58,7 @@ int collector_new(const struct collector_options *opts, struct collector **ret)
 	c->opts = *opts;
 	c->engine = opts->engine;
 	c->files.worker = opts->worker;
+	c->stacks.peers = opts->peers;
 	if (new_native(c)) {
 		collector_free(c);
 		return -ENOMEM;

@@ -37,6 +37,7 @@ struct collector_options {
 	const struct request_rules
 		*requests; /* which frames tell requests; NULL: none; not owned */
 	bool native;	   /* native stacks are walked, too … */
+	bool peers;	   /* of waits it is told what is behind the descriptor */
 	bool inlines;	   /* … and what was inlined in their functions is looked for */
 	/*
 	 * Called when part of a process will be missing: its Ruby cannot be walked (system_wide),

@@ -439,7 +439,7 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracke
 		pair.ruby = 0;
 		pair.placeholder = placeholder_for(taken, ruby_found) + 1;
 	}
-	if (taken->on &&
+	if (taken->on && t->peers &&
 	    (taken->wait == 1 + RBPF_WAIT_NETWORK || taken->wait == 1 + RBPF_WAIT_DISK))
 		r = waited_for_id(&t->waited_for, taken->on, &pair.on);
 	if (!r)

@@ -55,7 +55,8 @@ struct stack_table {
 	uint64_t since_ns;			/* CLOCK_MONOTONIC: when the current one began */
 	bool ended_early;      /* the one before, for it was large: see stack_table_keeps_all() */
 	struct native *native; /* NULL: native stacks are not walked; not owned */
-	struct waited_for waited_for;
+	bool peers;	       /* what is behind descriptors is told … */
+	struct waited_for waited_for;			 /* … in these words */
 	struct merge_buffers buffers;			 /* owned */
 	struct ruby_stacks_buffers naming;		 /* owned */
 	struct native_definitions_buffers naming_native; /* owned */

@@ -1922,7 +1922,7 @@ if command -v bash > /dev/null; then
 	completes "--version" --vers
 	completes "--children" record --ch
 	completes "--max-stack --max-size" record --max
-	completes "--no-children --no-native --no-requests --no-sources --no-kernel --no-inlines --no-priority" record --no
+	completes "--no-children --no-native --no-requests --no-peers --no-sources --no-kernel --no-inlines --no-priority" record --no
 	completes "4242 4711" record -p 4
 	completes "4711" record -p 1,2 --pid = 47
 	completes "auto always" --color a

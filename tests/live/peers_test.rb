@@ -25,6 +25,14 @@ class PeersTest < LiveTest
     end
   end
 
+  def test_nothing_is_told_of_them_if_that_is_not_wanted
+    Dir.mktmpdir('p', ruby.outside('/tmp')) do |dir|
+      record_peers(dir, '--no-peers')
+      assert_equal [''], by_peer.keys.map(&:first).uniq
+      assert_operator by_peer.fetch(['', 'network'])['total_ns'], :>, SECONDS * 1e9
+    end
+  end
+
   # Who attaches to a process that hangs sees what it hangs at, also where only its memory tells the descriptor.
   def test_a_wait_that_began_before
     server = "s = TCPServer.new('127.0.0.1', 0); t = TCPSocket.new('127.0.0.1', s.addr[1]); $stdout.sync = true"
@@ -49,10 +57,10 @@ class PeersTest < LiveTest
   end
 
   # Paths are as the program sees them.
-  def record_peers(dir)
+  def record_peers(dir, *options)
     inside = dir.delete_prefix(ruby.outside('/').chomp('/'))
     command = ruby.command(ruby.program('peers.rb'), inside, SECONDS.to_s)
-    result = Rbpf.run('record', '-o', path('rbpf.data'), '--mode', 'states', '--as-root', '--', *command)
+    result = Rbpf.run('record', '-o', path('rbpf.data'), '--mode', 'states', '--as-root', *options, '--', *command)
     assert_equal 0, result.code, result.err
     JSON.parse(result.out)
   end

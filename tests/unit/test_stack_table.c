@@ -379,6 +379,7 @@ Test(stack_table, what_waits_are_for)
 
 	again.own_port++;
 	setup(&f);
+	f.t.peers = true;
 	define_each(&f, 1, 2);
 	sample(&f, &taken);
 	taken.on = &again;
@@ -390,11 +391,15 @@ Test(stack_table, what_waits_are_for)
 	sample(&f, &taken);
 	taken.wait = 1 + RBPF_WAIT_CPU; /* it was woken */
 	sample(&f, &taken);
+	f.t.peers = false;
+	taken.wait = 1 + RBPF_WAIT_DISK;
+	sample(&f, &taken);
 	expect_sample(&f, 0, "foo Object#each (waits for the network: 0.0.0.0:80)", 0);
 	expect_sample(&f, 1, "foo Object#each (waits for the network: 0.0.0.0:80)", 0);
 	expect_sample(&f, 2, "foo Object#each (waits for the network)", 0);
 	expect_sample(&f, 3, "foo Object#each (waits for a file: log)", 0);
 	expect_sample(&f, 4, "foo Object#each (waits for a CPU)", 0);
+	expect_sample(&f, 5, "foo Object#each (waits for a file)", 0);
 	teardown(&f);
 }
 
