@@ -178,9 +178,10 @@ uninstall:
 DEB = rbpf_$(VERSION)_$$(dpkg --print-architecture).deb
 DEB_LIBRARIES = objdump -p $(RBPF) | sed -n 's|^ *NEEDED *|*/$(shell $(CC) -print-multiarch)/|p'
 
+# -o: it is installed as it was made.
 deb: $(RBPF)
 	$(Q)rm -rf $(O)/deb
-	$(Q)$(MAKE) --no-print-directory -s install DESTDIR=$(O)/deb PREFIX=/usr
+	$(Q)$(MAKE) --no-print-directory -s -o $(RBPF) install DESTDIR=$(O)/deb PREFIX=/usr
 	$(Q)gzip -9n $(O)/deb/usr/share/man/man*/*
 	$(Q)install -D -m 644 LICENSE $(O)/deb/usr/share/doc/rbpf/copyright
 	$(Q)install -d $(O)/deb/DEBIAN
