@@ -15,9 +15,12 @@ class PeersTest < LiveTest
       said = record_peers(dir)
       rows = by_peer
       journal = said['waited'].delete('journal.log')
+      # An answer that has come is not waited for any more, but the CPU and the GVL are, on a busy machine for long.
+      coming_back = by_peer('--include', '^Object#took_until$').values_at(['', 'wait-cpu'], ['', 'gvl']).sum { |row| row ? row['total_ns'] : 0 }
       said['waited'].each do |peer, ns|
         row = rows.fetch([peer, 'network'])
-        assert_in_delta ns, row['total_ns'], (ns * PART) + SLACK + stolen_ns, "#{peer}: #{rows}"
+        assert_operator row['total_ns'], :<=, ns + SLACK, "#{peer}: #{rows}"
+        assert_operator row['total_ns'], :>=, (ns * (1 - PART)) - SLACK - coming_back - stolen_ns, "#{peer}: #{rows}"
         assert_operator row['waits'], :>, 10, peer
       end
       said['servers'].each { |clients| assert_operator rows.fetch([clients, 'network'])['total_ns'], :>, 0, rows }
@@ -65,7 +68,7 @@ class PeersTest < LiveTest
     JSON.parse(result.out)
   end
 
-  def by_peer
-    recording.report('--by', 'peer', '-n', '0')['rows'].to_h { |row| [row.values_at('peer', 'state'), row] }
+  def by_peer(*options)
+    recording.report('--by', 'peer', '-n', '0', *options)['rows'].to_h { |row| [row.values_at('peer', 'state'), row] }
   end
 end
