@@ -48,10 +48,12 @@ dir = ARGV[0]
 stop = now + (Float(ARGV[1]) * 1e9)
 servers = [tcp_server('127.0.0.1'), unix_server(File.join(dir, 'app.sock'))]
 servers << tcp_server('::1') if File.exist?('/proc/net/if_inet6')
+selected = tcp_server('127.0.0.1')
+servers << selected
 child = fork do
   servers.map { |server, *| Thread.new { serve(server) } }.each(&:join)
 end
-clients = servers.map do |_, name, _, connect|
+clients = (servers - [selected]).map do |_, name, _, connect|
   Thread.new do
     socket = connect.call
     ns = took_until(stop) do
@@ -66,6 +68,14 @@ file = File.open(File.join(dir, 'journal.log'), 'w')
 clients << Thread.new do
   [File.basename(file), took_until(stop) { file.write('x') && file.fsync && sleep(0.001) }]
 end
-waited = clients.to_h(&:value)
+# The main thread also waits for a descriptor of the VM, for signals, and select() has a set with both.
+socket = selected[3].call
+ns = took_until(stop) do
+  socket.puts('do')
+  IO.select([socket])
+  socket.gets
+end
+socket.close
+waited = clients.to_h(&:value).merge(selected[1] => ns)
 Process.wait(child)
 puts JSON.generate(waited: waited, servers: servers.map { |_, _, clients_name| clients_name })
