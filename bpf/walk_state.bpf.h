@@ -203,8 +203,7 @@ struct wait {
 	__u16 status;
 	__u16 flags;
 	__u16 in_call; /* what it waited for there … */
-	/* … and what is behind the descriptor. Of no use to other waits; the last one: WAIT_COPIED.
-	 */
+	/* … and what is behind the descriptor; the last member, see WAIT_COPIED. */
 	struct rbpf_waits_on on;
 };
 

@@ -614,7 +614,7 @@ enum rbpf_waits_on_kind {
 	RBPF_ON_NOTHING = 0, /* none: it is not known what the thread waits for */
 	RBPF_ON_INET = 1,    /* the peer's address, 4 bytes … */
 	RBPF_ON_INET6 = 2,   /* … or 16 */
-	RBPF_ON_UNIX = 3,    /* of the peer, of a socket in the file system; abstract: from a NUL */
+	RBPF_ON_UNIX = 3, /* the path of the peer, or its abstract name, which begins with a NUL */
 	RBPF_ON_UNIX_OWN = 4, /* of the socket itself, whose peer has none */
 	RBPF_ON_FILE = 5,     /* of the file in its directory */
 };

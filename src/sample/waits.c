@@ -242,11 +242,9 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		     const struct rbpf_ring_wait *rec, bool with_ruby)
 {
 	struct stacks_taken taken = taken_of(rec);
-	struct rbpf_waits_on peer = rec->on;
+	struct rbpf_waits_on peer;
 	uint16_t wait = rec->wait;
 	int r = 0;
-
-	taken.on = &peer;
 
 	if (t->wait && t->wait_ns == rec->since)
 		return 0;
@@ -257,6 +255,8 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		t->wait = calloc(1, sizeof(*t->wait));
 	if (!t->wait)
 		return -ENOMEM;
+	peer = rec->on;
+	taken.on = &peer;
 	if (rec->flags & RBPF_WAIT_BEFORE || (p->vm && began_unknown(rec)))
 		r = walk_if_there_is_time(c, p, rec, &taken, &wait, &peer);
 	if (!r)

@@ -244,6 +244,12 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	return second ? second : compare_names(order, x, y);
 }
 
+static void sort_rows(struct flat *flat, struct flat_order *order)
+{
+	if (flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+}
+
 static int build_from_frames(const struct profile *p, const struct view_selection *sel,
 			     struct flat_order *order, struct flat *flat)
 {
@@ -266,8 +272,7 @@ static int build_from_frames(const struct profile *p, const struct view_selectio
 	if (err)
 		goto out;
 	order->groups = &w.groups;
-	if (flat->n_rows)
-		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	sort_rows(flat, order);
 out:
 	walk_deinit(&w);
 	return err;
@@ -336,8 +341,7 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 	}
 	if (flat_add_rows(flat, rows, FRAME_KIND_COUNT))
 		return -ENOMEM;
-	if (flat->n_rows)
-		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	sort_rows(flat, order);
 	if (flat->gc_unknown && !rows[FRAME_GC].total_samples)
 		return add_unknown(flat, FRAME_GC);
 	return 0;
@@ -363,8 +367,8 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 	}
 	if (!r)
 		r = flat_add_rows(flat, rows, ARRAY_SIZE(rows));
-	if (!r && flat->n_rows)
-		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	if (!r)
+		sort_rows(flat, order);
 	return r;
 }
 
@@ -373,8 +377,8 @@ static int build_from_peers(const struct profile *p, const struct view_selection
 {
 	int r = peer_rows(p, sel, flat);
 
-	if (!r && flat->n_rows)
-		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	if (!r)
+		sort_rows(flat, order);
 	return r;
 }
 
@@ -387,8 +391,8 @@ static int build_from_requests(const struct profile *p, const struct view_select
 	if (!r)
 		r = request_rows(p, sel, flat);
 	order->ranks = ranks;
-	if (!r && flat->n_rows)
-		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	if (!r)
+		sort_rows(flat, order);
 	return r;
 }
 
@@ -397,8 +401,8 @@ static int build_from_traces(const struct profile *p, const struct view_selectio
 {
 	int r = trace_rows(p, sel, flat);
 
-	if (!r && flat->n_rows)
-		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	if (!r)
+		sort_rows(flat, order);
 	return r;
 }
 
@@ -440,8 +444,8 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 	if (!r)
 		r = owner_rows(p, sel, kind, flat);
 	order->ranks = ranks;
-	if (!r && flat->n_rows)
-		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	if (!r)
+		sort_rows(flat, order);
 	return r;
 }
 
@@ -553,8 +557,7 @@ int flat_build_time(const struct profile *p, const struct replay *from, const st
 	r = seconds_rows(p, from, sel, &flat, err);
 	if (r)
 		return r;
-	if (flat.n_rows)
-		qsort_r(flat.rows, flat.n_rows, sizeof(*flat.rows), compare_rows, &order);
+	sort_rows(&flat, &order);
 	add_errors(&flat);
 	*ret = flat;
 	flat = (struct flat)FLAT_INIT; /* owned by *ret now */

@@ -31,12 +31,12 @@ int peer_rows(const struct profile *p, const struct view_selection *sel, struct 
 	for (size_t i = 0; !r && i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 		const struct view_sum sum = view_sum_at(p, i);
-		struct flat_row *row;
+		const uint32_t id = row_id(p, states, a);
+		struct flat_row *row = &rows[id];
 
 		if (!view_selected(sel, a))
 			continue;
-		row = &rows[row_id(p, states, a)];
-		row->id = row_id(p, states, a);
+		row->id = id;
 		row->frame = profile_stack_waits(p, a->stack) ? p->stacks[a->stack].frame
 							      : PROFILE_NONE;
 		flat_add_self(row, &sum);
