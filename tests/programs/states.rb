@@ -86,6 +86,11 @@ end
 module Scenarios
   module_function
 
+  def end_child(pid)
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
   def sleep_(m)
     m.waits(:timer) { sleep 0.05 } while m.more?
   end
@@ -99,8 +104,7 @@ module Scenarios
     pid = fork { loop { sleep(0.03) && write.syswrite('x') } }
     m.waits(:pipe) { read.readpartial(1) } while m.more?
   ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    end_child(pid)
   end
 
   def socket(m)
@@ -112,8 +116,7 @@ module Scenarios
     client = TCPSocket.new('127.0.0.1', server.addr[1])
     m.waits(:network) { client.readpartial(1) } while m.more?
   ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    end_child(pid)
   end
 
   def select_(m)
@@ -133,8 +136,7 @@ module Scenarios
       ready[0].readpartial(1)
     end
   ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    end_child(pid)
   end
 
   def select_sockets(m)
@@ -149,8 +151,7 @@ module Scenarios
       ready[0].readpartial(1)
     end
   ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    end_child(pid)
   end
 
   def child(m)
@@ -210,8 +211,7 @@ module Scenarios
       file.flock(File::LOCK_UN)
     end
   ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    end_child(pid)
     File.unlink(path)
   end
 
@@ -337,8 +337,7 @@ module Scenarios
     number = 0
     m.waits(:network) { Addrinfo.getaddrinfo("n#{number += 1}.test.", 80, :INET, :STREAM) } while m.more?
   ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    end_child(pid)
   end
 
   # An address for the only question in a message (RFC 1035): 127.0.0.1.
@@ -404,8 +403,7 @@ module Scenarios
     Fiber.scheduler.close
     Fiber.set_scheduler(nil)
   ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    end_child(pid)
   end
 
   # The other thread has the GVL when this one has not.
