@@ -252,7 +252,8 @@ static __always_inline void count(__u32 counter)
 
 /*
  * User space is woken by what it must look at soon (a new stack, the life of a process) and looks
- * some 20 times a second by itself; samples of known stacks wake it only when the ring fills.
+ * 4 to 20 times a second by itself (collector_pause_ms()); samples of known stacks wake it only
+ * when the ring fills.
  */
 #define WAKEUP_BYTES (256 << 10)
 

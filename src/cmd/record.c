@@ -34,8 +34,6 @@
 #include "ui/progress.h"
 #include "ui/summary.h"
 
-#define POLL_MS	       50
-
 /* How long a program that has exited is waited for. */
 #define CHILD_TRIES    40
 #define CHILD_PAUSE_NS (5 * NSEC_PER_MSEC)
@@ -145,12 +143,13 @@ static void draw_progress(const struct run *run, struct progress *progress, uint
 /* Milliseconds to sleep at most. */
 static int poll_timeout(const struct run *run, uint64_t now)
 {
+	const int pause = collector_pause_ms(run->s.collector);
 	uint64_t end = run->start_ns + run->opts->duration_ns, left;
 
 	if (!run->opts->duration_ns)
-		return POLL_MS;
+		return pause;
 	left = end > now ? (end - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC : 0;
-	return left < POLL_MS ? (int)left : POLL_MS;
+	return left < (uint64_t)pause ? (int)left : pause;
 }
 
 static bool done(struct run *run, uint64_t now)

@@ -354,6 +354,11 @@ int clocks_poll(struct collector *c, uint64_t now, struct err *err)
 	return r ? r : open_clocks(c, now, err);
 }
 
+bool clocks_are_settled(const struct collector *c)
+{
+	return !c->cpus_clocked;
+}
+
 void clocks_deinit(struct collector *c)
 {
 	free(c->clockless.v);

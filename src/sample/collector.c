@@ -22,11 +22,13 @@
 #include "native/unwind_tables.h"
 #include "worker/file_worker.h"
 
-#define HOUSEKEEPING (NSEC_PER_SEC / 2)
-#define OPEN_WAITS   (HOUSEKEEPING * 3 / 2) /* which are told with every second housekeeping */
-#define OPEN_WAIT_NS (NSEC_PER_SEC / 2)	    /* shorter waits are not sent before they end */
-#define MEMORY_CHECK (1u << 20)		    /* bytes of records, each with … */
-#define RECORD_BYTES 256		    /* … what a short one makes beside */
+#define HOUSEKEEPING	 (NSEC_PER_SEC / 2)
+#define OPEN_WAITS	 (HOUSEKEEPING * 3 / 2) /* which are told with every second housekeeping */
+#define OPEN_WAIT_NS	 (NSEC_PER_SEC / 2)	/* shorter waits are not sent before they end */
+#define PAUSE_MS	 50
+#define PAUSE_SETTLED_MS 250
+#define MEMORY_CHECK	 (1u << 20) /* bytes of records, each with … */
+#define RECORD_BYTES	 256	    /* … what a short one makes beside */
 
 static void set_code(void *engine, pid_t pid, const struct rbpf_code *code)
 {
@@ -354,6 +356,11 @@ int collector_poll(struct collector *c, struct err *err)
 	if (!r && now - c->housekeeping_ns >= HOUSEKEEPING)
 		r = keep_house(c, now, err);
 	return r ? r : more;
+}
+
+int collector_pause_ms(const struct collector *c)
+{
+	return clocks_are_settled(c) ? PAUSE_SETTLED_MS : PAUSE_MS;
 }
 
 int collector_tell_waits(struct collector *c, struct err *err)

@@ -71,13 +71,20 @@ int collector_scan(struct collector *c, struct err *err);
 int collector_start(struct collector *c, struct sink *sink, struct err *err);
 
 /*
- * Empty the ring buffer and do what is due: call it when engine_fd() is readable, and about 20
- * times a second, and at once if it returns 1: there are more. Fails when the recording can no
- * longer be written. With -E2BIG it is full, as the sink has no room for another definition:
+ * Empty the ring buffer and do what is due: call it when engine_fd() is readable, or else after
+ * collector_pause_ms(), and at once if it returns 1: there are more. Fails when the recording can
+ * no longer be written. With -E2BIG it is full, as the sink has no room for another definition:
  * samples that come after that are lost, and it can still be ended with collector_finish(). When
  * two signals have come (stop.h) it takes no more records and returns 0.
  */
 int collector_poll(struct collector *c, struct err *err);
+
+/*
+ * For how many milliseconds nothing is due: 50 while processes and threads begin, and code is met
+ * for the first time, whose names may be gone soon; 250 when nothing has begun for ten seconds, for
+ * who is woken seldom finds more to do at once.
+ */
+int collector_pause_ms(const struct collector *c);
 
 /*
  * Have the waits told that go on, as far as they have come: the next collector_poll() takes them.

@@ -230,6 +230,9 @@ int clocks_begin(struct collector *c, struct err *err);
 /* Open and close the clocks that are due. Not while the ring is read. */
 int clocks_poll(struct collector *c, uint64_t now, struct err *err);
 
+/* Whether the clocks of threads see all, for nothing has begun for ten seconds. */
+bool clocks_are_settled(const struct collector *c);
+
 /*
  * Thread @t of @p has begun at @ts, or has only just been met; or @p with its main thread. Returns
  * 0 or -ENOMEM.

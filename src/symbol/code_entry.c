@@ -10,7 +10,7 @@
 /*
  * An owner without a name is asked for it after an eighth of the time that it has had none, so that
  * a name is hardly later than that; but in any case after so many revalidations, of which there are
- * 20 a second: 2 s.
+ * 4 to 20 a second: 2 to 10 s.
  */
 #define NAME_LATE     8
 #define NAME_WAIT_MAX 40

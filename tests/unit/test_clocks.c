@@ -158,15 +158,18 @@ Test(clocks, those_of_cpus_go_when_they_are_not_needed, .init = setup, .fini = t
 
 	collecting_start(&f, &target);
 	cr_expect(cpus_have_clocks(), "something may be about to begin");
+	cr_expect_eq(collector_pause_ms(f.c), 50);
 	now = clock_ns(CLOCK_MONOTONIC) + minute;
 	cr_assert_eq(clocks_poll(f.c, now, &f.err), 0);
 	cr_expect(!cpus_have_clocks());
+	cr_expect_eq(collector_pause_ms(f.c), 250, "so little is met for the first time");
 	asked = f.engine.ops[SCRIPTED_SET_CPUS].asked;
 	cr_assert_eq(clocks_poll(f.c, now + minute, &f.err), 0);
 	cr_expect_eq(f.engine.ops[SCRIPTED_SET_CPUS].asked, asked);
 	born(target.pid);
 	collecting_poll(&f);
 	cr_expect(cpus_have_clocks(), "they come back");
+	cr_expect_eq(collector_pause_ms(f.c), 50);
 	collecting_finish(&f);
 }
 
