@@ -222,13 +222,19 @@ static void add_desc(const struct flame *fl, struct buf *out)
 
 /* ---- boxes ---- */
 
+/* Of what no box is narrower, in percent of all: the script may show a part of it at first. */
+static double least_percent(const struct flame *fl)
+{
+	return fl->min_percent * (fl->opts->min_width ? 1 : fl->seen);
+}
+
 static int lay_out(const struct flame *fl, struct flame_pane *panes, size_t n, size_t max_nodes)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
 		flame_layout_deinit(&panes[i].layout);
-		r = flame_layout_build(&panes[i].tree, fl->min_percent, max_nodes / n,
+		r = flame_layout_build(&panes[i].tree, least_percent(fl), max_nodes / n,
 				       &panes[i].layout);
 	}
 	return r;
@@ -364,6 +370,8 @@ static int add_svg(struct flame *fl, struct buf *out)
 	buf_addf(out, " data-row=\"%d\" data-pad=\"%d\"", ROW, PAD);
 	if (fl->n_panes > 1)
 		buf_addf(out, " data-gutter=\"%d\"", GUTTER);
+	if (fl->seen < 1)
+		buf_addf(out, " data-off=\"%d\"", STATE_IDLE);
 	buf_addf(out, " data-icicle=\"%d\">\n", fl->opts->icicle);
 	buf_add(out, buf_str(&frames), frames.len);
 	buf_addstr(out, "</g>\n");
@@ -408,7 +416,7 @@ static int build_pane(const struct flame *fl, const struct view_filter *f, enum 
 		.split = fl->opts->split,
 		.stack = stack,
 		/* Of a difference the legend tells the change of all nodes. */
-		.min_percent = fl->opts->base ? 0 : fl->min_percent,
+		.min_percent = fl->opts->base ? 0 : least_percent(fl),
 		.exact = fl->opts->base,
 		.states = fl->color == FLAME_COLOR_STATE,
 	};
@@ -513,13 +521,15 @@ static int build(struct flame *fl)
 
 static int choose_color(struct flame *fl)
 {
-	int r;
+	int r = 0;
 
 	fl->color = fl->opts->color;
-	if (fl->color != FLAME_COLOR_USUAL)
-		return 0;
-	r = flame_states_differ(fl->profile, fl->opts->filter);
-	fl->color = r > 0 ? FLAME_COLOR_STATE : FLAME_COLOR_KIND;
+	if (fl->color == FLAME_COLOR_USUAL) {
+		r = flame_states_differ(fl->profile, fl->opts->filter);
+		fl->color = r > 0 ? FLAME_COLOR_STATE : FLAME_COLOR_KIND;
+	}
+	if (r >= 0 && fl->color == FLAME_COLOR_STATE && !fl->opts->base)
+		r = flame_states_seen(fl->profile, fl->opts->filter, &fl->seen);
 	return r < 0 ? r : 0;
 }
 
@@ -530,6 +540,7 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 		.profile = p,
 		.opts = opts,
 		.width = clamp_width(opts->width),
+		.seen = 1,
 		.min_percent = opts->min_width == 0 ? DEFAULT_MIN_WIDTH : opts->min_width,
 	};
 	int r;

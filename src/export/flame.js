@@ -10,7 +10,8 @@
 //
 // Where colours are those of states, a box says what threads did in its time, in parts. What is hidden is
 // time then, not frames: boxes are as wide as what is left of them, so that others have its width, and
-// have the colour of what most of that is.
+// have the colour of what most of that is. The file may say of one state that it is hidden at first: of
+// threads that wait for something to do.
 //
 // @svg is the whole document, or part of a page; of @options, `embedded` says that the URL and the keys
 // pressed outside of it are not for it, and `signal` (of an AbortController) ends it.
@@ -55,6 +56,7 @@ const appHolder = svg.querySelector('#app');
 const allView = readView(everything), appView = appHolder && readView(appHolder);
 const views = appView ? [allView, appView] : [allView];
 const byState = 's' in allView.root.g.dataset;
+const firstOff = everything.dataset.off || '';
 const appKinds = new Set(appView ? appView.frames.map(f => f.kind) : []);
 
 // The view that is shown, and its parts.
@@ -307,6 +309,15 @@ const HINT = `Click a frame to zoom, a ${byState ? 'state above to take its time
 	'kind above to hide it'}. Press / to search, ? for all keys.`;
 const APP_HINT = "The program's own code alone: the time of what it calls is its own here; " +
 	"that of stacks without any is of 'all' alone. Press a for everything.";
+function hint() {
+	const key = keys.find(k => k.kind === firstOff);
+	if (view === appView)
+		return APP_HINT;
+	if (!key || !off.has(firstOff))
+		return HINT;
+	const [name, share] = key.text.textContent.split(' ');
+	return `Without ${name} (${share}): a click on it above shows it. ${HINT}`;
+}
 const placeOf = f => [f.pane.i, f.tip[0], f.tip[1]].join('\n');
 function samePlaces(f) {
 	if (!view.places) {
@@ -326,7 +337,7 @@ function drawDetails() {
 	const f = hovered || focused;
 	const room = width - 2 * PAD;
 	if (!f) {
-		fitSans(details.name, view === appView ? APP_HINT : HINT, room);
+		fitSans(details.name, hint(), room);
 		details.rest.textContent = '';
 		details.classList.add('idle');
 		return;
@@ -628,8 +639,9 @@ function save(isStep) {
 	}
 	if (pattern)
 		u.set('s', pattern);
-	if (off.size)
-		u.set('h', [...off].sort().join('.'));
+	const hidden = [...off].sort().join('.');
+	if (hidden !== firstOff)
+		u.set('h', hidden);
 	if (icicle !== (everything.dataset.icicle === '1'))
 		u.set('i', icicle ? 1 : 0);
 	try {
@@ -648,7 +660,7 @@ function load() {
 		// as above
 	}
 	off.clear();
-	for (const kind of (u.get('h') || '').split('.'))
+	for (const kind of (u.get('h') ?? firstOff).split('.'))
 		if (keys.some(k => k.kind === kind))
 			off.add(kind);
 	icicle = (u.get('i') || everything.dataset.icicle) === '1';

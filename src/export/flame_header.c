@@ -48,7 +48,8 @@ void flame_add_min_width(const struct flame *fl, uint64_t min_box, struct buf *o
 		return;
 	}
 	json_double(&j, NULL, fl->min_percent);
-	buf_addf(out, "%s%%", buf_str(&number));
+	buf_addf(out, "%s%%%s", buf_str(&number),
+		 fl->seen < 1 && !fl->opts->min_width ? " of all but idle" : "");
 }
 
 void flame_add_hidden_note(const struct flame *fl, struct buf *out)

@@ -49,9 +49,10 @@ struct flame {
 	struct buf name;    /* scratch */
 	struct buf text;    /* scratch */
 	unsigned int width;
-	double min_percent;
-	uint64_t min_box; /* none is narrower, in the unit of the layouts; 0: min_percent */
-	unsigned int top; /* height of the header */
+	double seen;	    /* flame_states_seen(); 1 with other colours */
+	double min_percent; /* no box is narrower: if it was not given, of what is seen */
+	uint64_t min_box;   /* none is narrower, in the unit of the layouts; 0: min_percent */
+	unsigned int top;   /* height of the header */
 	unsigned int height;
 };
 

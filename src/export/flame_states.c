@@ -110,6 +110,22 @@ int flame_states_differ(const struct profile *p, const struct view_filter *f)
 	return r ? r : waits && found & (found - 1);
 }
 
+int flame_states_seen(const struct profile *p, const struct view_filter *f, double *ret)
+{
+	uint64_t parts[STATE_PARTS + 1] = { 0 };
+	struct states_of of;
+	int r = states_of_init(p, f, &of);
+	double all = 0;
+
+	for (size_t i = 0; !r && i < p->n_aggregates; i++)
+		profile_add(&parts[part_of(&of, &p->aggregates[i])], p->aggregates[i].value);
+	states_of_deinit(&of);
+	for (size_t i = 0; i < STATE_PARTS; i++)
+		all += (double)parts[i];
+	*ret = all > (double)parts[STATE_IDLE] ? 1 - (double)parts[STATE_IDLE] / all : 1;
+	return r;
+}
+
 unsigned int flame_states_main(const uint64_t parts[STATE_PARTS])
 {
 	unsigned int most = 0;

@@ -27,6 +27,13 @@ int flame_states_init(const struct profile *p, const struct view_filter *f,
  */
 int flame_states_differ(const struct profile *p, const struct view_filter *f);
 
+/*
+ * The part of the time of selected samples that the script shows at first: all but that of threads
+ * that wait for something to do, which takes most of a server's picture and nobody asks about. 1:
+ * there is none, or no other. Returns 0 or -ENOMEM.
+ */
+int flame_states_seen(const struct profile *p, const struct view_filter *f, double *ret);
+
 /* The part with the most of @parts. */
 unsigned int flame_states_main(const uint64_t parts[STATE_PARTS]);
 

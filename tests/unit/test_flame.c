@@ -935,6 +935,41 @@ Test(flame, states_of_what_is_too_narrow)
 	free(svg);
 }
 
+static bool leaves_out_idle(const struct flame_options *opts)
+{
+	char *svg = render(opts);
+	const bool ret = strstr(svg, " data-off=\"15\"");
+
+	cr_expect_eq(!!strstr(svg, "below 0.01% of all but idle hidden"), ret && !opts->min_width);
+	free(svg);
+	return ret;
+}
+
+/* What the script leaves out at first; boxes are as wide as they are without it. */
+Test(flame, idle_is_left_out_at_first)
+{
+	const uint32_t take = builder_path(&b, "Main|Pool#take");
+	struct view_filter only = VIEW_FILTER_INIT;
+	char *svg;
+
+	add_waits();
+	cr_expect_not(leaves_out_idle(&plain), "there is none");
+	builder_sample(&b, thread, builder_reason(&b, take, REASON_WAIT_IDLE), 99900000000, 0);
+	builder_sample(&b, thread, builder_path(&b, "Main|Small"), 1000000, 0);
+	builder_sample(&b, thread, builder_path(&b, "Main|Tiny"), 1000, 0);
+	cr_expect(leaves_out_idle(&plain));
+	svg = render(&plain);
+	cr_expect_not_null(strstr(svg, "<title>Small\n"), "0.001 % of all, but 1 % without idle");
+	cr_expect_null(strstr(svg, "<title>Tiny\n"));
+	free(svg);
+	cr_expect(leaves_out_idle(&(struct flame_options) { .min_width = 0.5 }));
+	only.states = 1u << STATE_IDLE;
+	cr_expect_not(leaves_out_idle(&(struct flame_options) { .color = FLAME_COLOR_STATE,
+								.filter = &only }),
+		      "nothing would be left");
+	cr_expect_not(leaves_out_idle(&(struct flame_options) { .color = FLAME_COLOR_KIND }));
+}
+
 /* Colours by state are usual where there are several. */
 Test(flame, what_is_usual_for_waits)
 {

@@ -39,8 +39,8 @@ const browser = await chromium.launch({
 });
 
 const errors = [];
-// Most tests are of pictures of which nothing is folded.
-const UNFOLDED = '#t=0';
+// Most tests are of pictures of which nothing is folded, and no state left out.
+const UNFOLDED = '#t=0&h=';
 async function withPage(options, body) {
 	const context = await browser.newContext({ viewport: { width: 1400, height: 800 }, ...options });
 	const page = await context.newPage();
@@ -189,7 +189,7 @@ await withPage({}, async page => {
 	// zoom by a real click, out by the button, the key and the root
 	await page.mouse.click(x, y);
 	checkZoom(await readFrames(page), wide, 1400, 'zoom');
-	check(page.url().endsWith(`${UNFOLDED}&x=${wide.x}&d=${wide.d}`), `zoom: the URL says so (${page.url()})`);
+	check(page.url().includes(`#t=0&x=${wide.x}&d=${wide.d}`), `zoom: the URL says so (${page.url()})`);
 	await shoot(page, 'zoomed');
 	await page.click('#unzoom');
 	checkZoom(await readFrames(page), root, 1400, 'reset by the button');
@@ -362,6 +362,19 @@ async function checkStates(page, frames, off, what) {
 		`${what}: colours are of what is left`);
 }
 if (byState) {
+	await withPage({ hash: '' }, async page => {
+		const { off } = await page.evaluate(() => document.querySelector('#frames').dataset);
+		const frames = await readFrames(page);
+		check(/^idle /.test(await textOf(page, `.key[data-k="${off}"] text`)), 'states: idle is left out at first');
+		await key(page, 't');
+		await checkStates(page, frames, new Set([off]), 'states: at first');
+		check(/^Without idle \(<?[\d.]+%\): a click/.test(await textOf(page, '#details .name')), 'states: that is said');
+		check(!page.url().includes('h='), 'states: the URL does not say it');
+		await page.click(`.key[data-k="${off}"]`);
+		await checkStates(page, frames, new Set(), 'states: a click shows it');
+		await page.reload();
+		await checkStates(page, frames, new Set(), 'states: and a reload');
+	});
 	await withPage({}, async page => {
 		const frames = await readFrames(page), total = frames[0].w;
 		check(frames.every(f => (f.parts ?? [[f.kind, f.w]]).reduce((sum, [, n]) => sum + n, 0) === f.w), 'states: they are all time of a box');
@@ -434,7 +447,7 @@ if (!byState) await withPage({}, async page => {
 // --- the trunk ---
 const press = (page, selector) => page.evaluate(s =>
 	document.querySelector(s).dispatchEvent(new MouseEvent('click', { bubbles: true })), selector);
-await withPage({ hash: '' }, async page => {
+await withPage({ hash: '#h=' }, async page => {
 	const frames = await readFrames(page), root = frames[0];
 	const isShown = await page.evaluate(() => getComputedStyle(document.querySelector('#trunk')).display !== 'none');
 	// The frames of nine tenths of the whole; the last one branches.
