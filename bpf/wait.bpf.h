@@ -353,6 +353,15 @@ static __always_inline bool is_running(const struct task_struct *task)
 	return !task_state(task);
 }
 
+/* @wait goes on: send what has come of it until @now. */
+static __always_inline void wait_send_open(struct wait *wait, struct task_struct *task, __u64 now)
+{
+	/* What has come since is told with the next piece. */
+	if (wait->woken > now)
+		wait->woken = 0;
+	wait_send(wait, task, now, RBPF_WAIT_OPEN, lock_noted(wait->th, wait->tgid));
+}
+
 /*
  * Send the waits that go on, and begin those of threads that were off the CPU already when their
  * process came to be followed: of these there are no stacks. Run by reading the iterator.
@@ -370,19 +379,17 @@ int open_waits(struct bpf_iter__task *ctx)
 	if (!task || !iter_includes(task))
 		return 0;
 	tid = task->pid;
+	now = bpf_ktime_get_ns();
 	wait = bpf_map_lookup_elem(&waits, &tid);
 	if (wait) {
 		/* A copy, for it may end on another CPU, and the next one begin. */
 		fresh = *wait;
 		barrier();
-		now = bpf_ktime_get_ns();
 		if (fresh.since && fresh.since == *(volatile __u64 *)&wait->since &&
-		    fresh.runtime == task->se.sum_exec_runtime && now - fresh.since >= open_wait_ns)
-			wait_send(&fresh, task, now, RBPF_WAIT_OPEN,
-				  lock_noted(fresh.th, fresh.tgid));
+		    fresh.runtime == task->se.sum_exec_runtime && now >= fresh.since + open_wait_ns)
+			wait_send_open(&fresh, task, now);
 		return 0;
 	}
-	now = bpf_ktime_get_ns();
 	if (is_running(task) || task_state(task) & TASK_DEAD)
 		return 0;
 	fresh.since = now;
