@@ -51,6 +51,7 @@ struct serving {
 	int listen;
 	pid_t server; /* -1: none */
 	int files[SERVE_RENDERS];
+	bool waits, wall; /* of what is served: recorded with --mode states or wall; wall */
 	/* Live: */
 	struct sampling s;
 	struct window *window;
@@ -147,6 +148,8 @@ static int start_server(struct serving *run, uint64_t seconds, struct err *err)
 		.run_arg = run,
 		.channel = -1,
 		.seconds = seconds,
+		.event = run->wall ? EVENT_WALL : EVENT_CPU,
+		.waits = run->waits,
 	};
 	int r, socks[2] = { -1, -1 };
 
@@ -253,6 +256,8 @@ static int serve_file(struct serving *run, const struct option_rest *rest, struc
 	if (r)
 		return r;
 	utf8_sanitise(&run->title, rec.path, strlen(rec.path));
+	run->waits = profile_has_waits(&rec.profile);
+	run->wall = rec.profile.meta.mode && !strcmp(rec.profile.meta.mode, META_MODE_WALL);
 	seconds = (recording_duration(&rec) + NSEC_PER_SEC - 1) / NSEC_PER_SEC;
 	recording_close(&rec);
 	stop_catch_signals();
@@ -368,6 +373,8 @@ static int serve_live(struct serving *run, struct err *err)
 	int r;
 
 	run->s.output = SAMPLING_OUTPUT_STDERR;
+	run->waits = record_mode_waits(run->line->record.mode);
+	run->wall = run->line->record.mode == RECORD_WALL;
 	name_targets(run);
 	/*
 	 * Before sampling is begun: this process still may change the user of that one, and shares

@@ -10,9 +10,13 @@ const ROWS = 200;
 
 // What the user chose; the part of the URL behind # holds it.
 const VIEWS = {overview: 'Overview', flame: 'Flame graph', table: 'Table', sandwich: 'Sandwich', timeline: 'Timeline',
-	heatmap: 'Heat map', requests: 'Requests', compare: 'Compare', data: 'Data'};
+	heatmap: 'Heat map', requests: 'Requests', waits: 'Waits', compare: 'Compare', data: 'Data'};
+if (!about.waits)
+	delete VIEWS.waits;
+const EVENTS = {cpu: 'CPU time', wall: 'CPU time and waits', wait: 'waits', caused: 'waits that it caused'};
 const FILTERS = ['pid', 'thread', 'request', 'include', 'stack'];
-const choice = {view: 'overview', last: '60', from: '', to: '', 'base-from': '', 'base-to': '', sort: 'self', method: ''};
+const choice = {view: 'overview', last: '60', from: '', to: '', 'base-from': '', 'base-to': '', sort: 'self', method: '',
+	event: about.event};
 for (const name of FILTERS)
 	choice[name] = '';
 
@@ -28,6 +32,8 @@ function readHash() {
 			choice[name] = value;
 	if (!(choice.view in VIEWS))
 		choice.view = 'overview';
+	if (!(choice.event in EVENTS))
+		choice.event = about.event;
 }
 
 function writeHash() {
@@ -79,6 +85,8 @@ inputs.pid = field(bar, 'pid', 'Process', {placeholder: 'pid'});
 inputs.thread = field(bar, 'thread', 'Thread', {placeholder: 'regex'});
 inputs.request = field(bar, 'request', 'Request', {placeholder: 'regex'});
 inputs.include = field(bar, 'include', 'With', {placeholder: 'method, regex'});
+inputs.event = menu(bar, 'event', 'Of', Object.entries(EVENTS));
+inputs.event.parentNode.hidden = !about.waits;
 inputs.stack = menu(bar, 'stack', 'Frames', [['', 'mixed'], ['ruby', 'Ruby'], ['native', 'native']]);
 make(bar, 'span', {class: 'space'});
 const pause = make(bar, 'button', {type: 'button', id: 'pause', 'aria-pressed': false}, 'Pause');
@@ -102,7 +110,9 @@ function address(name, parameters) {
 	return name + (given.length ? '?' + new URLSearchParams(given) : '');
 }
 
-// The parameters of all views: the range that is shown, and the filters.
+// The parameters of all views: the range that is shown, and the filters; and which time is shown, of those that
+// show one kind.
+const ofEvent = () => about.waits ? {...selection(), event: choice.event} : selection();
 function selection() {
 	const p = {};
 	if (shown && (shown.from > 0 || state.live))
@@ -182,13 +192,13 @@ function facts(parent, list) {
 // Each draws into a new element, which takes the place of what was there when it is complete.
 const draw = {
 	async overview(into) {
-		const all = selection();
+		const all = ofEvent();
 		const threads = await ask('report.json', {...all, by: 'thread', limit: 20});
 		const processes = await ask('report.json', {...all, by: 'process', limit: 20});
 		const s = threads.summary;
 		facts(into, [
 			['time', duration(s.duration_ns)], ['processes', count(s.processes)], ['threads', count(s.threads)],
-			['samples', count(s.selected_samples)], ['CPU time', duration(s.selected_ns || 0)], ['lost', count(s.lost)],
+			['samples', count(s.selected_samples)], [EVENTS[choice.event], duration(s.selected_ns || 0)], ['lost', count(s.lost)],
 			['truncated', count(s.truncated)], ['unresolved', count(s.unresolved)], ['Ruby', s.rubies.join(', ') || 'unknown'],
 			['rbpf', state.version || ''], ['recorded by', s.command],
 		]);
@@ -205,7 +215,7 @@ const draw = {
 			threads.rows);
 	},
 	async table(into) {
-		const report = await ask('report.json', {...selection(), sort: choice.sort, limit: ROWS});
+		const report = await ask('report.json', {...ofEvent(), sort: choice.sort, limit: ROWS});
 		const line = make(into, 'div', {class: 'bar'});
 		for (const by of ['self', 'total'])
 			make(line, 'button', {type: 'button', 'aria-pressed': choice.sort === by}, 'by ' + by).addEventListener('click', () => {
@@ -222,7 +232,7 @@ const draw = {
 			return;
 		}
 		const exactly = '^' + choice.method.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$';
-		const report = await ask('report.json', {...selection(), sandwich: exactly, limit: 50});
+		const report = await ask('report.json', {...ofEvent(), sandwich: exactly, limit: 50});
 		for (const method of report.methods)
 			make(into, 'p', {}, `${method.label} ${place(method)}: ` + ['self', 'total'].map(what =>
 				`${what} ${page.amount(method[valueKey(method, what)], unitOf(report.summary))}`).join(', '));
@@ -246,6 +256,27 @@ const draw = {
 		if (waits && waits.length)
 			make(into, 'p', {}, `${count(waits.length)} pairs of requests waited for each other; report --requests lists them.`);
 	},
+	// What threads did, whom they waited for, and each of them.
+	async waits(into) {
+		const all = selection();
+		const states = await ask('report.json', {...all, event: 'wall', by: 'state', limit: ROWS});
+		const peers = await ask('report.json', {...all, by: 'peer', limit: ROWS});
+		const threads = await ask('states.json', {...all, limit: ROWS});
+		const ns = key => row => row[key] ? duration(row[key]) : '–';
+		const lengths = [['waits', r => r.waits ? count(r.waits) : '–', 'n'], ['mean', ns('mean_wait_ns'), 'n'], ['longest', ns('longest_wait_ns'), 'n']];
+		const marks = r => [r.state, r.gvl_held && 'holds the GVL', r.gvl_turn && 'its turn was over'].filter(Boolean).join(', ');
+		table(into, [...values(states.rows, states.summary).slice(2), ...lengths, ['state', marks]], states.rows);
+		const known = peers.rows.filter(r => r.peer);
+		make(into, 'h2', {}, 'For whom, and for which files');
+		if (known.length)
+			table(into, [...values(known, peers.summary).slice(2), ...lengths, ['state', r => r.state], ['', r => r.peer]], known);
+		else
+			make(into, 'p', {}, 'Of no wait it is known.');
+		make(into, 'h2', {}, 'Threads');
+		const used = Object.keys((threads.rows[0] || {states: {}}).states).filter(state => threads.rows.some(r => r.states[state]));
+		table(into, [...used.map(state => [state, r => percent(r.states[state], r.elapsed_ns), 'n']), ['pid', r => r.pid, 'n'], ['tid', r => r.tid, 'n'],
+			['thread', r => r.name]], threads.rows);
+	},
 	async data(into) {
 		const all = selection(), times = {from: all.from, to: all.to};
 		const profile = new URL(address('firefox.json', all), location.href).href;
@@ -267,11 +298,11 @@ function neighbourColumns(rows, summary) {
 
 // Views that are documents of their own.
 const pictures = {
-	flame: () => address('flame.svg', selection()),
+	flame: () => address('flame.svg', ofEvent()),
 	timeline: () => address('timeline.html', selection()),
-	heatmap: () => address('heatmap.html', selection()),
+	heatmap: () => address('heatmap.html', ofEvent()),
 	compare: () => choice['base-from'] === '' || choice['base-to'] === '' ? null : address('flame.svg',
-		{...selection(), 'base-from': choice['base-from'] + 's', 'base-to': choice['base-to'] + 's'}),
+		{...ofEvent(), 'base-from': choice['base-from'] + 's', 'base-to': choice['base-to'] + 's'}),
 };
 
 // Once the user has touched a picture it stays as it is: a new one would forget what was zoomed.
@@ -422,7 +453,7 @@ function togglePause() {
 	told();
 }
 
-const KEYS = [['1 … 9', 'views, from left to right'], ['Space', 'pause, go on'], ['/', 'filter by method'], ['Tab, Enter', 'go to a row, open it'],
+const KEYS = [['1 … 9, 0', 'views, from left to right'], ['Space', 'pause, go on'], ['/', 'filter by method'], ['Tab, Enter', 'go to a row, open it'],
 	['Esc', 'no filters, all the time'], ['?', 'these keys']];
 let keys = null;
 function toggleKeys() {
@@ -439,8 +470,9 @@ function onKey(ev) {
 	if (ev.target.closest && ev.target.closest('input,select,button') && ev.key !== 'Escape' || ev.ctrlKey || ev.metaKey)
 		return;
 	const views = Object.keys(VIEWS);
-	if (ev.key >= '1' && ev.key <= String(views.length))
-		go(views[ev.key - 1]);
+	const number = '1234567890'.indexOf(ev.key);
+	if (number >= 0 && number < views.length)
+		go(views[number]);
 	else if (ev.key === ' ' && state.live && !(ev.target.closest && ev.target.closest('tr')))
 		togglePause();
 	else if (ev.key === '/')

@@ -56,7 +56,7 @@ struct http_server {
 
 /* ---- the page ---- */
 
-void serve_page(const char *title, struct buf *out)
+static void serve_page(const struct serve_options *opts, struct buf *out)
 {
 	_cleanup_buf_ struct buf css = BUF_INIT, js = BUF_INIT, about = BUF_INIT;
 	struct json j = JSON_INIT(&about);
@@ -64,10 +64,12 @@ void serve_page(const char *title, struct buf *out)
 	buf_addf(&css, "%s%s", page_css, serve_css);
 	buf_addf(&js, "%s%s", page_js, serve_js);
 	json_object_begin(&j, NULL);
-	json_str(&j, "title", title);
+	json_str(&j, "title", opts->title);
 	json_str(&j, "generator", "rbpf " RBPF_VERSION);
+	json_str(&j, "event", opts->event);
+	json_bool(&j, "waits", opts->waits);
 	json_object_end(&j);
-	html_begin_with(out, title, buf_str(&css), buf_str(&js),
+	html_begin_with(out, opts->title, buf_str(&css), buf_str(&js),
 			"; connect-src 'self'; frame-src 'self'");
 	html_add_json(out, "about", &about);
 	html_end(out, buf_str(&js));
@@ -412,7 +414,7 @@ static int serve(const struct serve_options *opts)
 	s.work.channel = opts->channel;
 	if (!s.work.live)
 		serve_work_set_file(&s.work, opts->files, opts->seconds);
-	serve_page(opts->title, &s.page);
+	serve_page(opts, &s.page);
 	s.daemon = start_daemon(&s);
 	if (buf_failed(&s.page) || !s.daemon || serve_confine())
 		return 1;

@@ -29,10 +29,12 @@ struct buf;
 
 struct serve_options {
 	struct serve_token token;
-	int listen;		/* a socket that listens */
-	bool anywhere;		/* it is not the loopback's: serve_host_is_ours() */
-	const char *name;	/* of this machine */
-	const char *title;	/* what is served, for people; valid UTF-8 */
+	int listen;	   /* a socket that listens */
+	bool anywhere;	   /* it is not the loopback's: serve_host_is_ours() */
+	const char *name;  /* of this machine */
+	const char *title; /* what is served, for people; valid UTF-8 */
+	const char *event; /* shown if none is chosen: EVENT_CPU, or EVENT_WALL; of others … */
+	bool waits;	   /* … there is no choice: only that of what has waits is offered */
 	const char *svg_policy; /* Content-Security-Policy of flame graphs */
 	serve_run_fn *run;	/* runs a command, in a process of its own, with: */
 	void *run_arg;
@@ -46,8 +48,5 @@ struct serve_options {
  * process. Returns 0 or -errno.
  */
 int serve_start(const struct serve_options *opts, pid_t *ret);
-
-/* Append the page, for its test and for the server; @title is valid UTF-8. */
-void serve_page(const char *title, struct buf *out);
 
 #endif

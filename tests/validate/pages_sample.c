@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "profile/reason.h"
 #include "profile/recorder.h"
@@ -78,6 +79,20 @@ static uint32_t frame(struct sample_writer *w, enum frame_kind kind, const char 
 	return id;
 }
 
+/* Of some it is known what they are for. */
+static uint32_t wait_frame(struct sample_writer *w, enum frame_reason reason)
+{
+	const char *on = reason == REASON_WAIT_NETWORK ? "<b>db</b>:5432"
+			 : reason == REASON_WAIT_DISK  ? "\"a\" & </script>.log"
+						       : NULL;
+	_cleanup_buf_ struct buf label = BUF_INIT;
+
+	if (!on)
+		return frame(w, FRAME_WAIT, frame_reason_label(reason), "", reason);
+	wait_label_add(reason, on, &label);
+	return frame(w, FRAME_WAIT, buf_str(&label), "", reason);
+}
+
 static uint32_t stack(struct sample_writer *w, uint32_t parent, uint32_t frame)
 {
 	uint32_t id;
@@ -112,8 +127,8 @@ static void define(struct sample_writer *w)
 	}
 	w->gc = frame(w, FRAME_GC, "(garbage collection)", "", REASON_GC);
 	for (size_t i = 0; i < ARRAY_SIZE(waits); i++)
-		w->reasons[i] = frame(w, FRAME_WAIT, frame_reason_label(waits[i]), "", waits[i]);
-	w->idle = frame(w, FRAME_WAIT, frame_reason_label(REASON_WAIT_IDLE), "", REASON_WAIT_IDLE);
+		w->reasons[i] = wait_frame(w, waits[i]);
+	w->idle = wait_frame(w, REASON_WAIT_IDLE);
 	w->framework = str(w, "rails");
 	w->kinds_name[0] = str(w, "OrdersController#index");
 	w->kinds_name[1] = str(w, "<i>Carts</i>#show");

@@ -235,6 +235,32 @@ async function testViews() {
 	check(unknown.length === 1 && kinds.every(row => (row[2] === '?') === unknown.includes(row[7])), 'GC is ? where it is not known');
 	await shoot(page, 'requests');
 
+	await page.locator('#tab-waits').click();
+	await ready(page, 'waits');
+	await sleep(300);
+	const [states, ...others] = await cells(page), owners = others.pop();
+	const byState = report('--by', 'state', '--event', 'wall').rows, byPeer = report('--by', 'peer').rows.filter(r => r.peer), ofThreads = report('--states').rows;
+	check(states.length === byState.length && states.every((row, i) => shows(row[0], byState[i].total_ns) && row[5].startsWith(byState[i].state)), 'waits: states are those of the report');
+	check(states.every((row, i) => row[2] === (byState[i].waits ? byState[i].waits.toLocaleString('en') : '–')), 'waits: how many');
+	check(states.some((row, i) => byState[i].longest_wait_ns && shows(row[4], byState[i].longest_wait_ns)), 'waits: the longest');
+	check(byPeer.length ? others[0].length === byPeer.length && others[0].every((row, i) => shows(row[0], byPeer[i].total_ns) && row[6] === byPeer[i].peer) :
+		!others.length, 'waits: peers');
+	check(owners.length === ofThreads.length && owners.every((row, i) => row.at(-1) === ofThreads[i].name), 'waits: threads');
+	await shoot(page, 'waits');
+
+	// Which time is shown; views that have only one kind do not ask.
+	await page.locator('#tab-table').click();
+	await ready(page, 'table');
+	const asked = page.waitForResponse(r => r.url().includes('event=wait'));
+	await page.selectOption('select[name=event]', 'wait');
+	await asked;
+	await sleep(200);
+	const [waiting] = await cells(page), waits = report('-n', '200', '--event', 'wait').rows;
+	check(waiting.length === waits.length && waiting.every((row, i) => shows(row[0], waits[i].self_ns) && row[4] === waits[i].label), 'table: of waits');
+	check(page.url().includes('event=wait'), 'the URL says which time');
+	await page.selectOption('select[name=event]', 'cpu');
+	await sleep(200);
+
 	await page.locator('#tab-flame').click();
 	await ready(page, 'flame');
 	await sleep(500);
