@@ -124,6 +124,20 @@ static void no_samples(const struct recording *rec, struct err *err)
 			      "what they were");
 }
 
+/*
+ * What the expression of @filter needs to be told apart. Waits are divided by its times, also where
+ * samples are read again.
+ */
+static void take_expression(const struct view_filter *filter, struct read_options *opts)
+{
+	if (!filter->expr || view_expr_is_empty(filter->expr))
+		return;
+	opts->cuts = filter->expr->cuts;
+	opts->n_cuts = filter->expr->n_cuts;
+	opts->span_marks = filter->expr->span_marks;
+	opts->n_span_marks = filter->expr->n_span_marks;
+}
+
 static int open_recording(const struct cmd_context *ctx, const char *input,
 			  const struct option_rest *rest, struct view_filter *filter,
 			  const struct read_options *needs, bool any_event, struct recording *ret,
@@ -143,12 +157,7 @@ static int open_recording(const struct cmd_context *ctx, const char *input,
 	opts.to_ns = filter->to_ns;
 	opts.from = filter->from;
 	opts.to = filter->to;
-	if (filter->expr && !view_expr_is_empty(filter->expr)) {
-		opts.cuts = filter->expr->cuts;
-		opts.n_cuts = filter->expr->n_cuts;
-		opts.span_marks = filter->expr->span_marks;
-		opts.n_span_marks = filter->expr->n_span_marks;
-	}
+	take_expression(filter, &opts);
 	opts.by_thread |= view_filter_by_thread(filter);
 	opts.by_request |= view_filter_by_request(filter);
 	opts.slow_ns = filter->slower_than_ns;
@@ -189,6 +198,20 @@ int cmd_open_recording_of_any_event(const struct cmd_context *ctx, const char *i
 				    struct err *err)
 {
 	return open_recording(ctx, input, rest, filter, needs, true, ret, err);
+}
+
+struct replay cmd_replay(const struct recording *rec, const struct view_filter *filter,
+			 const struct read_options *needs)
+{
+	struct replay ret = { .path = rec->path,
+			      .options = { .event = filter->event,
+					   .wall = needs->wall,
+					   .spans = needs->spans,
+					   .from_ns = filter->from_ns,
+					   .to_ns = filter->to_ns } };
+
+	take_expression(filter, &ret.options);
+	return ret;
 }
 
 int cmd_prepare_recording(struct recording *rec, const struct view_filter *filter, struct err *err)

@@ -4,6 +4,7 @@
 #define RBPF_CMD_OPEN_RECORDING_H
 
 #include "profile/recording.h"
+#include "profile/replay.h"
 
 struct cmd_context;
 struct err;
@@ -33,6 +34,13 @@ int cmd_open_recording_of_any_event(const struct cmd_context *ctx, const char *i
 				    const struct option_rest *rest, struct view_filter *filter,
 				    const struct read_options *needs, struct recording *ret,
 				    struct err *err);
+
+/*
+ * How to read the samples of @rec one by one as they were added up, by the functions above with
+ * @filter and @needs. It is valid while @filter is as it is.
+ */
+struct replay cmd_replay(const struct recording *rec, const struct view_filter *filter,
+			 const struct read_options *needs);
 
 /* For what shows traces: say so if @rec has none. */
 void cmd_warn_of_no_traces(const struct cmd_context *ctx, const struct recording *rec);

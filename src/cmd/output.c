@@ -191,14 +191,7 @@ static int run_exporter(const struct cmd_context *ctx, struct recording *rec,
 	bool any = true;
 	int r;
 
-	options.replay.path = rec->path;
-	options.replay.options = (struct read_options) {
-		.event = filter->event,
-		.wall = exporter->needs.wall,
-		.spans = exporter->needs.spans,
-		.from_ns = filter->from_ns,
-		.to_ns = filter->to_ns,
-	};
+	options.replay = cmd_replay(rec, filter, &exporter->needs);
 	r = cmd_prepare_recording(rec, filter, err);
 	if (!r)
 		r = find_any(rec, exporter, &options, &any, err);

@@ -170,11 +170,7 @@ static int make_page(const struct command *command, bool wall, page_renderer *re
 	if (r)
 		return r;
 	opts.recording = ctx->recording ? ctx->recording : rec.path;
-	from.path = rec.path;
-	from.options = (struct read_options) { .event = filter->event,
-					       .wall = wall,
-					       .from_ns = filter->from_ns,
-					       .to_ns = filter->to_ns };
+	from = cmd_replay(&rec, filter, &needs);
 	cmd_limit_output(&rec, &page);
 	r = cmd_rendered(render(&rec.profile, &opts, &page, err), &rec, &page, err);
 	return r ? r : cmd_write(line->output, &page, err);

@@ -556,12 +556,9 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	/* A filter for traces has said so already. */
 	if (needs.by_span && !(filter->expr && filter->expr->n_span_marks))
 		cmd_warn_of_no_traces(ctx, &rec);
-	report.from = (struct replay) { .path = rec.path,
-					.options = { .event = filter->event,
-						     .from_ns = filter->from_ns,
-						     .to_ns = filter->to_ns } };
 	if (render != report_info)
 		r = cmd_shape_recording(&rec, filter, &patterns->shape, err);
+	report.from = cmd_replay(&rec, filter, &needs);
 	if (!r && line->merge_threads)
 		r = err_code(err, thread_series_find(&rec.profile, filter));
 	if (r)

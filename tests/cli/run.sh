@@ -532,6 +532,18 @@ if begin "how long waits were"; then
 	run report --json --event wait --filter 'time < 1s or time > 2s' waits.data
 	if grep -q '"rows":\[{' "$out" && ! grep -q '"waits":' "$out"; then ok; else not_ok "times"; fi
 fi
+if begin "a time of a filter that divides a wait"; then
+	divided="time < 100ms or time > 1500ms"
+	run report --json --event wait --filter "$divided" waits.data
+	sum=$(sed -n 's/.*"selected_ns":\([0-9]*\).*/\1/p' "$out")
+	run report --json --event wait --by time --filter "$divided" waits.data
+	if [ "$sum" -gt 0 ] && grep -q "\"selected_ns\":$sum," "$out"; then ok; else not_ok "seconds: not $sum"; fi
+	for view in "export -f json" "export -f perf-script --event wait" "export -f speedscope --event wait" "export -f chrome" timeline "heatmap --event wait"; do
+		# shellcheck disable=SC2086 # words
+		run $view --filter "$divided" -i waits.data
+		expect 0 ""
+	done
+fi
 if begin "an event of several"; then
 	run report events.data
 	expect 0 ""
