@@ -17,10 +17,14 @@
 #include "ui/term.h"
 #include "view/expr.h"
 #include "view/filter.h"
+#include "view/longest_requests.h"
 #include "view/thread_series.h"
 
-#define DEFAULT_LIMIT  30
-#define DEFAULT_STACKS 5 /* each fills a screen */
+#define DEFAULT_LIMIT	     30
+#define DEFAULT_STACKS	     5 /* each fills a screen */
+/* Single requests, for people and for programs. */
+#define DEFAULT_LONGEST	     5
+#define DEFAULT_LONGEST_JSON 100
 
 struct report_line {
 	const char *input;
@@ -99,7 +103,8 @@ static const struct option_spec specs[] = {
 		OPT(limit),
 		.arg = "N",
 		.help = "rows to show, 0 for all (default 30; 5 stacks with --stack both; all with "
-			"--tree, --requests, --json, --csv and seconds in their order)",
+			"--tree, --requests, --json, --csv and seconds in their order; of single "
+			"requests 5, 100 with --json, and 500 at most)",
 		.min = 0,
 		.max = 1000000000,
 	},
@@ -168,8 +173,8 @@ static const struct option_spec specs[] = {
 		.name = "requests",
 		.type = OPTION_FLAG,
 		OPT(requests),
-		.help = "print how many requests and jobs were seen, what they took, and how long "
-			"they were",
+		.help = "print how many requests and jobs were seen, what they took, how long "
+			"they were, and the longest single ones",
 	},
 	{
 		.name = "json",
@@ -396,6 +401,15 @@ static uint64_t rows_wanted(const struct report_line *line, renderer render)
 	return line->limit;
 }
 
+/* How many single requests are listed. */
+static size_t requests_wanted(const struct report_line *line)
+{
+	if (line->limit == REPORT_NO_LIMIT)
+		return line->json ? DEFAULT_LONGEST_JSON : DEFAULT_LONGEST;
+	return line->limit && line->limit < LONGEST_REQUESTS_MAX ? (size_t)line->limit
+								 : LONGEST_REQUESTS_MAX;
+}
+
 /* The compiled patterns of the command line. */
 struct report_patterns {
 	struct view_filter filter;
@@ -495,12 +509,15 @@ static struct read_options needs_of(const struct report_line *line, renderer ren
 				    const struct view_filter *filter)
 {
 	const bool by_time = line->by == FLAT_BY_TIME, by_trace = line->by == FLAT_BY_TRACE;
+	/* The longest requests, by a filter of samples. */
+	const bool longest = line->requests && !line->csv;
 
 	return (struct read_options) {
 		.wall = is_of_all_time(line),
 		.gvl_caused = is_of_all_time(line),
-		.keep_samples = by_time && (is_shaped(line) || line->states),
-		.read_again = by_time,
+		.keep_samples = (by_time && (is_shaped(line) || line->states)) ||
+				(longest && is_shaped(line)),
+		.read_again = by_time || (longest && longest_requests_need_samples(filter)),
 		.by_thread = is_by_thread(line, filter),
 		.by_request = line->requests || line->by == FLAT_BY_REQUEST || by_trace,
 		.lengths = has_lengths(line, render),
@@ -541,6 +558,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	report.limit = rows_wanted(line, render);
+	report.longest = requests_wanted(line);
 	r = compile_patterns(line, patterns, &report, err);
 	if (!r)
 		r = choose_event(line, &filter->event, err);

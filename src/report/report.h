@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c,
- * states.c), JSON and CSV. Nothing here prints.
+ * states.c, requests.c, longest.c), JSON and CSV. Nothing here prints.
  */
 #ifndef RBPF_REPORT_REPORT_H
 #define RBPF_REPORT_REPORT_H
@@ -28,7 +28,7 @@ struct view_filter;
 struct report {
 	const struct recording *rec;
 	const struct view_filter *filter;
-	struct replay from; /* where rec was read from: of FLAT_BY_TIME */
+	struct replay from; /* where rec was read from: of FLAT_BY_TIME and of longest */
 	enum flat_by by;
 	enum flat_sort sort;
 	uint64_t limit; /* rows shown, REPORT_NO_LIMIT for all */
@@ -36,7 +36,8 @@ struct report {
 	bool color;
 	bool markdown;	/* tables are Markdown's; report_to_markdown() is called at the end */
 	bool inverted;	/* of report_tree(): callers below */
-	bool gvl_pairs; /* of report_requests(): say which made which wait (view/gvl_pairs.h) */
+	bool gvl_pairs; /* of report_requests(): say which made which wait (view/gvl_pairs.h) … */
+	size_t longest; /* … and list so many single ones (view/longest_requests.h); 0: none */
 	const regex_t
 		*match; /* rows of the tables of report_flat() whose name matches; NULL: all */
 	const regex_t *method;	    /* of report_neighbours(): whose … */
@@ -105,6 +106,20 @@ int report_requests(const struct report *r, struct buf *out, struct err *err);
 int report_requests_json(const struct report *r, struct buf *out, struct err *err);
 int report_requests_csv(const struct report *r, struct buf *out, struct err *err);
 
+struct json;
+struct request_length;
+struct table;
+
+/*
+ * A part of these, if r->longest asks for it: those that took longest, one by one. In JSON a member
+ * of the open object. Both return 0, or -errno with @err set.
+ */
+int report_longest(const struct report *r, struct buf *out, struct err *err);
+int report_longest_json(const struct report *r, struct json *j, struct err *err);
+
+/* A cell with the two bounds of @l, of which .most is known: "11-19 ms", "<7 ms", or "350 ms". */
+void report_add_length(const struct request_length *l, struct table *t);
+
 /*
  * What they render, with the errors above. @ret is FLAT_INIT or GC_REPORT_INIT before, and is
  * released by the caller in any case.
@@ -139,8 +154,6 @@ void report_native(const struct report *r, struct buf *out);
  */
 void report_gc_unknown(const struct report *r, uint64_t unknown, uint64_t all, struct buf *out);
 
-struct json;
-
 /* Add members to the open object: the recording's, and what of it is selected. */
 void report_json_totals(const struct report *r, uint64_t samples, uint64_t value, struct json *j);
 /* Add the member "summary", which has these. */
@@ -160,8 +173,6 @@ void report_json_frame(const struct report *r, uint32_t frame, struct json *j);
  */
 bool report_is_vague(const struct view_sum *s);
 #define REPORT_VAGUE_SAMPLES 16
-
-struct table;
 
 /* Append @t as the report shows tables. Returns 0 or -ENOMEM. */
 int report_add_table(const struct report *r, const struct table *t, struct buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Requests for people, as JSON and as CSV: a row for each kind. */
+/* Requests for people, as JSON and as CSV: a row for each kind; longest.c has single ones. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static uint64_t cpu_time(const struct request_row *row)
 /* ---- text ---- */
 
 /* The unit of the first bound is left out where it is that of the second one: "11-19 ms". */
-static void add_range(const struct request_length *l, struct table *t)
+void report_add_length(const struct request_length *l, struct table *t)
 {
 	const struct num_text least = num_duration_at_least(l->least);
 	const struct num_text most = num_duration_at_most(l->most);
@@ -73,7 +73,7 @@ static void add_length(const struct request_row *row, const struct request_lengt
 	else if (!l->most)
 		table_cell(t, "%s", num_duration_at_least(l->least).s);
 	else
-		add_range(l, t);
+		report_add_length(l, t);
 }
 
 /*
@@ -340,6 +340,9 @@ int report_requests(const struct report *r, struct buf *out, struct err *err)
 	add_notes(r, &stats, out);
 	if (!wall)
 		report_gc_unknown(r, stats.gc_unknown, stats.value, out);
+	ret = report_longest(r, out, err);
+	if (ret)
+		return ret;
 	report_footer(r, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
@@ -394,6 +397,9 @@ int report_requests_json(const struct report *r, struct buf *out, struct err *er
 	json_array_end(&j);
 	if (add_pairs_json(r, &j))
 		return err_oom(err);
+	ret = report_longest_json(r, &j, err);
+	if (ret)
+		return ret;
 	json_object_end(&j);
 	buf_addch(out, '\n');
 	return buf_failed(out) ? err_oom(err) : 0;

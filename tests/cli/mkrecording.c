@@ -4,7 +4,7 @@
  *
  *	mkrecording KIND FILE
  *
- * KIND: full, few, gc, containers, merged, gems, templates, events, idle, waits, pool,
+ * KIND: full, few, gc, containers, merged, gems, templates, events, idle, waits, requests, pool,
  * empty, interrupted
  */
 #include <stdio.h>
@@ -247,6 +247,47 @@ static int add_waits(struct recorder *rec, uint32_t thread)
 	return ARRAY_SIZE(ms);
 }
 
+/*
+ * Seven requests, of 100 ms to 700 ms, which wait for the network but for a tick at their end.
+ * Returns the samples.
+ */
+static int add_requests(struct recorder *rec, uint32_t thread)
+{
+	const struct profile_request_kind kind = { str(rec, "rails"),
+						   str(rec, "CartsController#show") };
+	struct profile_sample sample = { .ts = START, .thread = thread };
+	uint32_t stack = 0, network = 0, idle = 0;
+
+	sink_stack(recorder_sink(rec), 0,
+		   frame(rec, FRAME_RUBY, "Cart#total", "/app/cart.rb", 3, 2), &stack);
+	sink_stack(recorder_sink(rec), stack,
+		   frame(rec, FRAME_WAIT, frame_reason_label(REASON_WAIT_NETWORK), "", 0, 0),
+		   &network);
+	sink_stack(recorder_sink(rec), 0,
+		   frame(rec, FRAME_WAIT, frame_reason_label(REASON_WAIT_IDLE), "", 0, 0), &idle);
+	for (uint32_t i = 0; i <= 7; i++) {
+		sample.request = 0;
+		sample.event = 1;
+		sample.stack = idle;
+		sample.value = 10 * NSEC_PER_MSEC;
+		sample.ts += sample.value;
+		sink_sample(recorder_sink(rec), &sample);
+		if (i == 7)
+			break;
+		sink_request(recorder_sink(rec), thread, &kind, &sample.request);
+		sample.stack = network;
+		sample.value = (i + 1) * 100 * NSEC_PER_MSEC - TICK;
+		sample.ts += sample.value;
+		sink_sample(recorder_sink(rec), &sample);
+		sample.event = 0;
+		sample.stack = stack;
+		sample.value = TICK;
+		sample.ts += sample.value;
+		sink_sample(recorder_sink(rec), &sample);
+	}
+	return 8 + 7 * 2;
+}
+
 static void add_events(struct profile_meta *meta, bool idle)
 {
 	meta->events[0] = (struct profile_event) { EVENT_CPU, UNIT_NS, TICK };
@@ -275,15 +316,18 @@ int main(int argc, char **argv)
 	struct recorder *rec;
 	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc, pool, containers, gems, templates, idle, waits;
+	bool gc, pool, containers, gems, templates, idle, waits, requests;
 
 	if (argc != 3)
 		return 2;
 	kind = argv[1];
 	idle = strcmp(kind, "idle") == 0;
-	waits = strcmp(kind, "waits") == 0;
+	requests = strcmp(kind, "requests") == 0;
+	waits = strcmp(kind, "waits") == 0 || requests;
 	if (idle || waits || strcmp(kind, "events") == 0)
 		add_events(&meta, idle || waits);
+	if (requests)
+		meta.events[meta.n_events++] = (struct profile_event) { EVENT_GVL, UNIT_NS, 0 };
 	gc = strcmp(kind, "gc") == 0;
 	pool = strcmp(kind, "pool") == 0;
 	opts.path = argv[2];
@@ -370,7 +414,7 @@ int main(int argc, char **argv)
 		totals.cpu_sampled_ns = n * TICK;
 	}
 	if (waits)
-		n = (uint32_t)add_waits(rec, threads[0]);
+		n = (uint32_t)(requests ? add_requests : add_waits)(rec, threads[0]);
 	totals.samples = meta.n_events && !idle && !waits ? 2 * n : n;
 	totals.end_monotonic_ns = waits ? START + 3 * NSEC_PER_SEC : START + (n + 1) * TICK;
 	MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
