@@ -6,7 +6,7 @@ const {make, set, count, duration, percent} = page;
 const TICK = 1000; // ms
 // A picture, and what is of more than so many seconds, is made anew only so often: little of it changes in one.
 const SHORT = 10, SLOW_TICKS = 5;
-const ROWS = 200;
+const ROWS = 200, LONGEST = 20;
 
 // What the user chose; the part of the URL behind # holds it.
 const VIEWS = {overview: 'Overview', flame: 'Flame graph', table: 'Table', sandwich: 'Sandwich', timeline: 'Timeline',
@@ -151,6 +151,8 @@ function table(parent, columns, rows, activate) {
 	return t;
 }
 
+const ns = key => row => row[key] ? duration(row[key]) : '–';
+const exactly = name => '^' + name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$';
 const place = row => row.path ? row.path + (row.line ? ':' + row.line : '') : row.module || '';
 
 // The value of a row is in the unit of its event: self_ns, self_bytes, self.
@@ -185,6 +187,23 @@ function facts(parent, list) {
 		make(dl, 'dt', {}, name);
 		make(dl, 'dd', {'data-fact': name}, text);
 	}
+}
+
+// Single requests; a click shows what the thread of one did in its time.
+function longestTable(parent, rows) {
+	const length = r => r.length_most_ns ? `${duration(r.length_ns)} to ${duration(r.length_most_ns)}` : '≥ ' + duration(r.length_ns);
+	const mostly = r => Object.entries(r.states || {}).filter(([, n]) => n > r.self_ns / 100).sort((a, b) => b[1] - a[1]).slice(0, 2)
+		.map(([state, n]) => `${state} ${duration(n)}`).join(', ');
+	make(parent, 'h2', {}, 'The longest ones');
+	table(parent, [['took', length, 'n'], ['began', r => (r.from_ns / 1e9).toFixed(3) + ' s', 'n'], ['mostly', mostly], ['request', r => r.request],
+		['pid', r => r.pid, 'n'], ['tid', r => r.tid, 'n'], ['thread', r => r.thread]], rows, r => {
+		choice.from = inputs.from.value = (r.from_ns / 1e9).toFixed(6);
+		choice.to = inputs.to.value = ((r.from_ns + (r.length_most_ns || r.length_ns)) / 1e9).toFixed(6);
+		choice.request = inputs.request.value = exactly(r.request);
+		choice.thread = inputs.thread.value = exactly(r.thread);
+		choice.event = inputs.event.value = about.waits ? 'wall' : choice.event;
+		go('flame');
+	});
 }
 
 // ---- views ----
@@ -231,8 +250,7 @@ const draw = {
 			make(into, 'p', {}, 'Choose a method in the table, or type its name here.');
 			return;
 		}
-		const exactly = '^' + choice.method.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$';
-		const report = await ask('report.json', {...ofEvent(), sandwich: exactly, limit: 50});
+		const report = await ask('report.json', {...ofEvent(), sandwich: exactly(choice.method), limit: 50});
 		for (const method of report.methods)
 			make(into, 'p', {}, `${method.label} ${place(method)}: ` + ['self', 'total'].map(what =>
 				`${what} ${page.amount(method[valueKey(method, what)], unitOf(report.summary))}`).join(', '));
@@ -243,18 +261,19 @@ const draw = {
 		}
 	},
 	async requests(into) {
-		const {requests, gvl_waits: waits} = await ask('requests.json', selection());
-		const ns = key => row => row[key] ? duration(row[key]) : '–';
+		const {requests, longest, gvl_waits: waits} = await ask('requests.json', selection());
 		// At least and at most; the latter is known of a recording with waits.
 		const length = key => row => row[`${key}_most_ns`] ? `${duration(row[`${key}_ns`])} to ${duration(row[`${key}_most_ns`])}` : ns(`${key}_ns`)(row);
 		table(into, [['seen', r => count(r.seen), 'n'], ['time', ns('self_ns'), 'n'], ['GC', r => r.gc_unknown_ns && !r.gc_ns ? '?' : ns('gc_ns')(r), 'n'], ['P50', length('p50'), 'n'],
 			['P99', length('p99'), 'n'], ['waited for the GVL', r => r.states && r.states.gvl ? duration(r.states.gvl) : '–', 'n'],
 			['made others wait', ns('gvl_caused_ns'), 'n'], ['request', r => r.request], ['by', r => r.framework || '']], requests, row => {
-			choice.request = inputs.request.value = '^' + row.request.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$';
+			choice.request = inputs.request.value = exactly(row.request);
 			go('flame');
 		});
 		if (waits && waits.length)
 			make(into, 'p', {}, `${count(waits.length)} pairs of requests waited for each other; report --requests lists them.`);
+		if (longest && longest.length)
+			longestTable(into, longest.slice(0, LONGEST));
 	},
 	// What threads did, whom they waited for, and each of them.
 	async waits(into) {
@@ -262,7 +281,6 @@ const draw = {
 		const states = await ask('report.json', {...all, event: 'wall', by: 'state', limit: ROWS});
 		const peers = await ask('report.json', {...all, by: 'peer', limit: ROWS});
 		const threads = await ask('states.json', {...all, limit: ROWS});
-		const ns = key => row => row[key] ? duration(row[key]) : '–';
 		const lengths = [['waits', r => r.waits ? count(r.waits) : '–', 'n'], ['mean', ns('mean_wait_ns'), 'n'], ['longest', ns('longest_wait_ns'), 'n']];
 		const marks = r => [r.state, r.gvl_held && 'holds the GVL', r.gvl_turn && 'its turn was over'].filter(Boolean).join(', ');
 		table(into, [...values(states.rows, states.summary).slice(2), ...lengths, ['state', marks]], states.rows);

@@ -228,12 +228,24 @@ async function testViews() {
 	await page.locator('#tab-requests').click();
 	await ready(page, 'requests');
 	await sleep(300);
-	const [kinds] = await cells(page);
-	const requests = report('--requests').requests;
+	const [kinds, single] = await cells(page);
+	const { requests, longest } = report('--requests');
+	check(single.length === Math.min(20, longest.length) && single.every((row, i) => row[3] === longest[i].request && +row[5] === longest[i].tid), 'requests: the longest ones');
+	check(single.every((row, i) => row[0].startsWith('≥') === !longest[i].length_most_ns && Math.abs(parseFloat(row[1]) - longest[i].from_ns / 1e9) < 0.0006), 'requests: when they were');
 	check(kinds.length === requests.length && kinds.every((row, i) => row[7] === requests[i].request && shows(row[1], requests[i].self_ns)), 'requests are those of the report');
 	const unknown = requests.filter(r => r.gc_unknown_ns && !r.gc_ns).map(r => r.request);
 	check(unknown.length === 1 && kinds.every(row => (row[2] === '?') === unknown.includes(row[7])), 'GC is ? where it is not known');
 	await shoot(page, 'requests');
+
+	// What the first of them did: it alone, in its time.
+	await page.locator('main table.rows').nth(1).locator('tr[tabindex]').first().click();
+	await ready(page, 'flame');
+	await sleep(500);
+	const its = page.frames()[1];
+	check(+await its.locator('#frames').getAttribute('data-total') >= longest[0].self_ns * 0.99, 'requests: a click shows what a single one did');
+	check(await page.inputValue('input[name=thread]') === `^${longest[0].thread.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`, 'requests: of its thread');
+	await page.keyboard.press('Escape');
+	await page.selectOption('select[name=event]', 'cpu');
 
 	await page.locator('#tab-waits').click();
 	await ready(page, 'waits');
