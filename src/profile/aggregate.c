@@ -281,14 +281,14 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 }
 
 int aggregate_add_length(struct aggregate_index *index, struct profile *p,
-			 const struct profile_sample *sample, uint64_t ns)
+			 const struct profile_sample *wait)
 {
-	const struct wait_sum wait = { .n = 1, .ns = ns, .longest_ns = ns };
+	const struct wait_sum sum = { .n = 1, .ns = wait->value, .longest_ns = wait->value };
 	struct profile_aggregate *a;
-	int r = reserve_stand_ins(index, p) ? -ENOMEM : find(index, p, way_of(p), sample, &a);
+	int r = reserve_stand_ins(index, p) ? -ENOMEM : find(index, p, way_of(p), wait, &a);
 
 	if (!r)
-		wait_sum_add(&p->aggregate_waits[a - p->aggregates], &wait);
+		wait_sum_add(&p->aggregate_waits[a - p->aggregates], &sum);
 	return r;
 }
 

@@ -56,11 +56,11 @@ int aggregate_add_sum(struct aggregate_index *index, struct profile *p,
 		      const struct profile_sample *sample, uint64_t n);
 
 /*
- * Count a wait of @ns, all of it, of which @sample was one, in the aggregates of @p, which is
- * with_lengths. Returns what aggregate_add() does.
+ * Count a wait as wait_lengths.h tells it in the aggregates of @p, which is with_lengths. Returns
+ * what aggregate_add() does.
  */
 int aggregate_add_length(struct aggregate_index *index, struct profile *p,
-			 const struct profile_sample *sample, uint64_t ns);
+			 const struct profile_sample *wait);
 
 /*
  * Add @n samples, at most AGGREGATE_BATCH, in their order. The stacks of samples are scattered over

@@ -283,6 +283,15 @@ int profile_keep_sample(struct profile *p, const struct profile_sample *s)
 	return r;
 }
 
+int profile_keep_wait(struct profile *p, const struct profile_sample *wait)
+{
+	int r = array_reserve(p->waits, p->cap_waits, p->n_waits + 1);
+
+	if (!r)
+		p->waits[p->n_waits++] = *wait;
+	return r;
+}
+
 static void meta_deinit(struct profile_meta *meta)
 {
 	free(meta->rbpf_version);
@@ -312,6 +321,7 @@ void profile_deinit(struct profile *p)
 	intern_deinit(&p->request_kinds);
 	intern_deinit(&p->spans);
 	free(p->samples);
+	free(p->waits);
 	free(p->late);
 	free(p->lost);
 	kept_sources_deinit(&p->sources);

@@ -387,7 +387,8 @@ struct profile {
 	bool by_process;   /* … or processes, one thread standing for all of its process … */
 	bool by_request;   /* … and kinds of requests */
 	bool by_span;	   /* … and spans: aggregate_spans */
-	bool with_lengths; /* of the waits in them: aggregate_waits */
+	bool with_lengths; /* of the waits in them: aggregate_waits … */
+	bool whole_waits;  /* … and profile_each_wait() (replay.h) tells each */
 	bool by_event;	   /* … and there are some of each event of the recording */
 	uint64_t
 		cuts[PROFILE_MAX_CUTS]; /* ns, CLOCK_MONOTONIC: what is at this time is behind it */
@@ -405,6 +406,8 @@ struct profile {
 	struct profile_sample
 		*samples; /* these one by one, in the order of the file, if asked for */
 	size_t n_kept, cap_kept;
+	struct profile_sample *waits; /* whole_waits, if kept: as wait_lengths.h tells them */
+	size_t n_waits, cap_waits;
 	/*
 	 * Waits of this event that are behind a later sample of their thread, in the order of the
 	 * file: the kernel does not tell of each return to a CPU at once. At most PROFILE_MAX_LATE.
@@ -574,6 +577,9 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 
 /* Add @s to the samples that are kept one by one. Returns 0 or -ENOMEM. */
 int profile_keep_sample(struct profile *p, const struct profile_sample *s);
+
+/* The same of a wait, as wait_lengths.h tells it. */
+int profile_keep_wait(struct profile *p, const struct profile_sample *wait);
 
 /* So many waits out of order are put into it (replay.h); a recording of an hour has some hundreds.
  */

@@ -413,6 +413,7 @@ static void select_samples(struct reader *rd)
 	d->find_spans = rd->opts.spans || rd->opts.n_span_marks;
 	d->all_events = !rd->opts.event;
 	d->take = rd->opts.take;
+	d->take_wait = rd->opts.take_wait;
 	d->take_arg = rd->opts.take_arg;
 	d->take_all = rd->opts.take_all && d->all_events;
 	d->event = rd->profile.event;
@@ -433,6 +434,8 @@ static void select_samples(struct reader *rd)
 		d->keep_samples |= d->is_caused[i];
 	}
 	rd->profile.with_lengths = rd->opts.lengths && tells_lengths(rd);
+	rd->profile.whole_waits = rd->profile.with_lengths && rd->opts.whole_waits;
+	d->keep_waits = rd->profile.whole_waits && rd->opts.keep_waits;
 	/*
 	 * The buffers between the kernel and the recorder may hold samples of just before the
 	 * start.
@@ -518,8 +521,10 @@ static int read_source(const struct source *src, const char *name, const struct 
 
 	if (opts)
 		rd.opts = *opts;
-	if (rd.opts.read_again && !can_read_again(src))
-		rd.opts.keep_samples = true;
+	if (!can_read_again(src)) {
+		rd.opts.keep_samples |= rd.opts.read_again;
+		rd.opts.keep_waits |= rd.opts.whole_waits;
+	}
 	chunk_reader_init(&rd.chunks, src);
 	r = read_all(&rd, err);
 	if (!r) {

@@ -48,6 +48,8 @@ struct read_options {
 	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */
 	bool lengths;	 /* and how long each wait was, if the recording tells; not with cuts */
 	bool by_event;	 /* without @event: those of all events, by event; needs by_thread */
+	bool whole_waits;  /* with lengths: each can be had by profile_each_wait() (replay.h) … */
+	bool keep_waits;   /* … as they are kept: 40 bytes each; else they are read again */
 	bool keep_samples; /* also one by one: 40 bytes each */
 	bool read_again;   /* keep_samples, if the recording can be read only once: from a pipe */
 	bool sources;	   /* the source files that it has, too */
@@ -57,6 +59,8 @@ struct read_options {
 	void *take_arg; /* … with this, in the order of the file; … */
 	bool take_all;	/* … without @event, those of all events; in exporter.needs: it takes them
 			   by profile_each_of_all() */
+	sample_fn *take_wait; /* not NULL: this alone is done, with .take_arg: it is given each wait
+				 as wait_lengths.h tells it */
 };
 
 /* Whether samples of all events are wanted, not of one alone. */

@@ -500,6 +500,7 @@ int record_decoder_init(struct record_decoder *d, struct profile *p)
 		.base_ts = p->meta.start_monotonic_ns,
 		.to_ts = UINT64_MAX,
 		.run_left = RBPF_FILE_MAX_RUN,
+		.waits = { .fn = record_samples_take_wait, .arg = d },
 	};
 	r = intern_add(&p->strings, "", 0, &empty, NULL);
 	if (!r)

@@ -39,15 +39,17 @@ struct record_decoder {
 	bool is_wait[PROFILE_MAX_EVENTS];   /* of EVENT_WAIT; the caller's */
 	bool of_wakeups;		    /* .event is EVENT_WAKEUP; the caller's */
 	struct wakeups wakeups;		    /* .reasons is the caller's */
-	struct wait_lengths waits;	    /* if the profile is with_lengths */
-	bool in_ns;			    /* values of .event are in ns; the caller's */
-	uint64_t from_ts, to_ts;	    /* selected times, without to_ts; the caller's */
-	bool keep_samples;		    /* the caller's */
-	sample_fn *take;		    /* see struct read_options; the caller's */
+	struct wait_lengths waits; /* if the profile is with_lengths, or there is .take_wait */
+	bool in_ns;		   /* values of .event are in ns; the caller's */
+	uint64_t from_ts, to_ts;   /* selected times, without to_ts; the caller's */
+	bool keep_samples;	   /* the caller's */
+	sample_fn *take;	   /* see struct read_options; the caller's */
 	void *take_arg;
-	bool take_all;	  /* the same */
-	uint64_t base_ts; /* what the next time is relative to, see rbpf_file.h */
-	uint64_t last_ts; /* latest time of a record; 0 if there was none */
+	bool take_all;	      /* the same … */
+	sample_fn *take_wait; /* … and with .take_arg */
+	bool keep_waits;      /* the caller's */
+	uint64_t base_ts;     /* what the next time is relative to, see rbpf_file.h */
+	uint64_t last_ts;     /* latest time of a record; 0 if there was none */
 
 	uint32_t *strings; /* profile string of each string of the file; owned */
 	size_t n_strings, cap_strings;

@@ -123,8 +123,18 @@ static int note_length(struct record_decoder *d, const struct profile_sample *re
 	struct profile_sample selected = *s;
 
 	selected.event = event_of(d, s->event);
-	return too_many(wait_lengths_note(&d->waits, &d->aggregates, d->profile, recorded,
-					  in_time ? &selected : NULL));
+	return wait_lengths_note(&d->waits, d->profile, recorded, in_time ? &selected : NULL);
+}
+
+int record_samples_take_wait(void *arg, const struct profile_sample *wait)
+{
+	struct record_decoder *d = arg;
+	int r;
+
+	if (d->take_wait)
+		return d->take_wait(d->take_arg, wait);
+	r = too_many(aggregate_add_length(&d->aggregates, d->profile, wait));
+	return r || !d->keep_waits ? r : profile_keep_wait(d->profile, wait);
 }
 
 int record_samples_add(struct record_decoder *d, const struct profile_sample *recorded)
@@ -136,6 +146,8 @@ int record_samples_add(struct record_decoder *d, const struct profile_sample *re
 
 	if (d->from_ts || d->to_ts != UINT64_MAX)
 		in_time = sample_part_within(p, &s, d->from_ts, d->to_ts);
+	if (d->take_wait)
+		return d->is_wait[recorded->event] ? note_length(d, recorded, &s, in_time) : 0;
 	if (!d->take) {
 		note_sample(d, recorded);
 		if (d->of_wakeups)
@@ -152,7 +164,7 @@ int record_samples_add(struct record_decoder *d, const struct profile_sample *re
 
 int record_samples_end(struct record_decoder *d)
 {
-	return too_many(wait_lengths_end(&d->waits, &d->aggregates, d->profile));
+	return wait_lengths_end(&d->waits);
 }
 
 int record_samples_add_wakeups(struct record_decoder *d)

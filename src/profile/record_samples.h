@@ -9,11 +9,16 @@
 struct profile_sample;
 struct record_decoder;
 
-/* Take @recorded, as it is in the file. Returns 0, -ENOMEM, -EBADMSG, or what .take has returned.
+/*
+ * Take @recorded, as it is in the file. Returns 0, -ENOMEM, -EBADMSG, or what .take or .take_wait
+ * has returned.
  */
 int record_samples_add(struct record_decoder *d, const struct profile_sample *recorded);
 
-/* After the last one: count the waits that went on. Returns 0, -ENOMEM or -EBADMSG. */
+/* @arg: the decoder. Take a wait that is over, as wait_lengths.h tells it. Returns as above. */
+int record_samples_take_wait(void *arg, const struct profile_sample *wait);
+
+/* After the last one: count the waits that went on. Returns as above. */
 int record_samples_end(struct record_decoder *d);
 
 /*

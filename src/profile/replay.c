@@ -94,15 +94,19 @@ static int pass_on(struct guard *g, const struct profile_sample *s)
 	return r ? r : g->fn(g->arg, s);
 }
 
+/* Whether all ids of @s are those of something in @p. */
+static bool is_known(const struct profile *p, const struct profile_sample *s)
+{
+	return s->thread < p->n_threads && s->stack < p->n_stacks && s->event < p->meta.n_events &&
+	       (!s->request || s->request < p->n_requests) && s->span <= p->spans.count;
+}
+
 static int take(void *arg, const struct profile_sample *s)
 {
 	struct guard *g = arg;
 
 	/* The recording goes on: what came after it was read first is left out. */
-	g->ended = !g->left || s->thread >= g->profile->n_threads ||
-		   s->stack >= g->profile->n_stacks || s->event >= g->profile->meta.n_events ||
-		   (s->request && s->request >= g->profile->n_requests) ||
-		   s->span > g->profile->spans.count;
+	g->ended = !g->left || !is_known(g->profile, s);
 	if (g->ended)
 		return -ECANCELED;
 	g->left--;
@@ -110,7 +114,23 @@ static int take(void *arg, const struct profile_sample *s)
 	return g->code ? -ECANCELED : 0;
 }
 
-static int read_again(struct guard *g, const struct replay *from, bool all, struct err *err)
+/* A wait that went on when the recording was read first may be longer now. */
+static int take_wait(void *arg, const struct profile_sample *wait)
+{
+	struct guard *g = arg;
+
+	if (!g->left || !is_known(g->profile, wait))
+		return 0;
+	g->left--;
+	g->code = g->fn(g->arg, wait);
+	return g->code ? -ECANCELED : 0;
+}
+
+/* What is read again, and how it is given to @g. */
+enum second_reading { OF_EVENT, OF_ALL, WAITS };
+
+static int read_again(struct guard *g, const struct replay *from, enum second_reading what,
+		      struct err *err)
 {
 	struct read_options opts = from->options;
 	_cleanup_profile_ struct profile again = PROFILE_INIT;
@@ -120,12 +140,14 @@ static int read_again(struct guard *g, const struct replay *from, bool all, stru
 
 	opts.by_thread = opts.by_process = opts.by_span = opts.keep_samples = opts.read_again =
 		false;
+	opts.lengths = opts.whole_waits = opts.keep_waits = false;
 	/* So that spans have the ids that they have in the profile. */
 	opts.span_marks = g->profile->span_marks;
 	opts.n_span_marks = g->profile->n_span_marks;
-	opts.take = take;
+	opts.take = what == WAITS ? NULL : take;
+	opts.take_wait = what == WAITS ? take_wait : NULL;
 	opts.take_arg = g;
-	opts.take_all = all;
+	opts.take_all = what == OF_ALL;
 	r = profile_read(from->path, &opts, &again, &report, &why);
 	if (g->code)
 		return g->code;
@@ -154,7 +176,7 @@ static int each_sample(const struct profile *p, const struct replay *from, bool 
 	if (!all && late_init(p, &g.late))
 		r = err_oom(err);
 	if (!r && !p->n_kept && g.left)
-		r = read_again(&g, from, all, err);
+		r = read_again(&g, from, all ? OF_ALL : OF_EVENT, err);
 	for (size_t i = 0; i < p->n_kept && !r; i++)
 		if (all || p->samples[i].event == p->event)
 			r = pass_on(&g, &p->samples[i]);
@@ -172,4 +194,19 @@ int profile_each_of_all(const struct profile *p, const struct replay *from, samp
 			void *arg, struct err *err)
 {
 	return each_sample(p, from, !from->options.event, fn, arg, err);
+}
+
+int profile_each_wait(const struct profile *p, const struct replay *from, sample_fn *fn, void *arg,
+		      struct err *err)
+{
+	struct guard g = { .profile = p, .fn = fn, .arg = arg };
+	int r = 0;
+
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		g.left += p->aggregate_waits[i].n;
+	if (!p->n_waits && g.left)
+		return read_again(&g, from, WAITS, err);
+	for (size_t i = 0; i < p->n_waits && !r; i++)
+		r = fn(arg, &p->waits[i]);
+	return r;
 }

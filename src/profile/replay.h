@@ -32,6 +32,13 @@ struct replay {
 int profile_each_sample(const struct profile *p, const struct replay *from, sample_fn *fn,
 			void *arg, struct err *err);
 
+/*
+ * The same with each wait of @p that is counted in its aggregate_waits, in the order in which they
+ * were over: a sample whose value is all its length (wait_lengths.h). @p has whole_waits.
+ */
+int profile_each_wait(const struct profile *p, const struct replay *from, sample_fn *fn, void *arg,
+		      struct err *err);
+
 /* The same with the samples of all events, unless @from selects one, in the order of the file. */
 int profile_each_of_all(const struct profile *p, const struct replay *from, sample_fn *fn,
 			void *arg, struct err *err);

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "profile/aggregate.h"
-#include "profile/profile.h"
 
 struct open_wait {
 	uint64_t since, until;		/* ns, CLOCK_MONOTONIC; until is 0 if there was none */
@@ -35,15 +33,16 @@ static int reserve(struct wait_lengths *w, uint32_t thread)
 }
 
 /* @wait is over. */
-static int count(struct open_wait *wait, struct aggregate_index *index, struct profile *p)
+static int tell(const struct wait_lengths *w, struct open_wait *wait)
 {
 	if (!wait->counts)
 		return 0;
 	wait->counts = false;
-	return aggregate_add_length(index, p, &wait->selected, wait->until - wait->since);
+	wait->selected.value = wait->until - wait->since;
+	return w->fn(w->arg, &wait->selected);
 }
 
-int wait_lengths_note(struct wait_lengths *w, struct aggregate_index *index, struct profile *p,
+int wait_lengths_note(struct wait_lengths *w, const struct profile *p,
 		      const struct profile_sample *recorded, const struct profile_sample *selected)
 {
 	const uint64_t since = recorded->ts > recorded->value ? recorded->ts - recorded->value : 0;
@@ -58,7 +57,7 @@ int wait_lengths_note(struct wait_lengths *w, struct aggregate_index *index, str
 	wait = &w->threads[recorded->thread];
 	reason = p->frames[p->stacks[recorded->stack].frame].reason;
 	if (wait->until != since || wait->reason != reason) {
-		r = count(wait, index, p);
+		r = tell(w, wait);
 		wait->since = since;
 		wait->reason = reason;
 	}
@@ -70,11 +69,11 @@ int wait_lengths_note(struct wait_lengths *w, struct aggregate_index *index, str
 	return r;
 }
 
-int wait_lengths_end(struct wait_lengths *w, struct aggregate_index *index, struct profile *p)
+int wait_lengths_end(struct wait_lengths *w)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < w->n && !r; i++)
-		r = count(&w->threads[i], index, p);
+		r = tell(w, &w->threads[i]);
 	return r;
 }

@@ -8,23 +8,24 @@
  * one before it ended, are one wait; between two of its waits a thread runs. Waiting for a CPU
  * after that is for something else, and a wait of its own.
  *
- * A wait is counted when it is over, or the recording is: with all its length, as far as the
- * recording has it, where its last selected sample was added up. Not thread-safe.
+ * A wait is told when it is over, or the recording is: as its last selected sample, but with all
+ * its length, as far as the recording has it, as its value. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_WAIT_LENGTHS_H
 #define RBPF_PROFILE_WAIT_LENGTHS_H
 
 #include <stddef.h>
 
-struct aggregate_index;
+#include "profile/profile.h"
+
 struct open_wait;
-struct profile;
-struct profile_sample;
 
 /* The waits that may go on. */
 struct wait_lengths {
 	struct open_wait *threads; /* by thread id: its last one; owned */
 	size_t n, cap;
+	sample_fn *fn; /* takes each wait that is over and selected; the caller's */
+	void *arg;     /* its argument */
 };
 
 #define WAIT_LENGTHS_INIT                                                                          \
@@ -34,14 +35,14 @@ struct wait_lengths {
 
 /*
  * Note @recorded of @p, a sample of EVENT_WAIT; @selected: what is selected of it, with its event
- * as it is added up in @index, or NULL. Samples of a thread come in the order of time. Returns 0,
- * or what aggregate_add_length() does.
+ * as it is added up, or NULL. Samples of a thread come in the order of time. Returns 0, -ENOMEM, or
+ * what @w->fn does.
  */
-int wait_lengths_note(struct wait_lengths *w, struct aggregate_index *index, struct profile *p,
+int wait_lengths_note(struct wait_lengths *w, const struct profile *p,
 		      const struct profile_sample *recorded, const struct profile_sample *selected);
 
-/* There are no more: all waits are over. Returns as above. */
-int wait_lengths_end(struct wait_lengths *w, struct aggregate_index *index, struct profile *p);
+/* There are no more: all waits are over. Returns what @w->fn does. */
+int wait_lengths_end(struct wait_lengths *w);
 
 void wait_lengths_deinit(struct wait_lengths *w);
 

@@ -124,6 +124,23 @@ static bool stays(const struct reshape *r, const struct profile_aggregate *a)
 	return r->becomes[a->stack] != NOT_IN && view_selected(r->selection, a);
 }
 
+/* Those of @n samples that stay move up in @samples. Returns how many they are. */
+static size_t reshape_kept(const struct reshape *r, struct profile_sample *samples, size_t n)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct profile_aggregate alike = profile_aggregate_of(r->profile,
+									    &samples[i]);
+
+		if (!stays(r, &alike))
+			continue;
+		samples[left] = samples[i];
+		samples[left++].stack = r->becomes[alike.stack];
+	}
+	return left;
+}
+
 static void reshape_samples(struct reshape *r)
 {
 	struct profile *p = r->profile;
@@ -141,16 +158,8 @@ static void reshape_samples(struct reshape *r)
 		n++;
 	}
 	p->n_aggregates = n;
-	for (i = 0, n = 0; i < p->n_kept; i++) {
-		const struct profile_aggregate alike = profile_aggregate_of(p, &p->samples[i]);
-
-		if (!stays(r, &alike))
-			continue;
-		p->samples[n] = p->samples[i];
-		p->samples[n].stack = r->becomes[alike.stack];
-		n++;
-	}
-	p->n_kept = n;
+	p->n_kept = reshape_kept(r, p->samples, p->n_kept);
+	p->n_waits = reshape_kept(r, p->waits, p->n_waits);
 }
 
 static void take_stacks(struct reshape *r)
