@@ -511,6 +511,8 @@ static struct read_options needs_of(const struct report_line *line, renderer ren
 	const bool by_time = line->by == FLAT_BY_TIME, by_trace = line->by == FLAT_BY_TRACE;
 	/* The longest requests, by a filter of samples. */
 	const bool longest = line->requests && !line->csv;
+	/* Rows have percentiles. */
+	const bool by_wait = line->by == FLAT_BY_STATE || line->by == FLAT_BY_PEER;
 
 	return (struct read_options) {
 		.wall = is_of_all_time(line),
@@ -521,6 +523,8 @@ static struct read_options needs_of(const struct report_line *line, renderer ren
 		.by_thread = is_by_thread(line, filter),
 		.by_request = line->requests || line->by == FLAT_BY_REQUEST || by_trace,
 		.lengths = has_lengths(line, render),
+		.whole_waits = by_wait,
+		.keep_waits = by_wait && is_shaped(line),
 		.spans = by_trace,
 		.by_span = by_trace,
 	};

@@ -57,6 +57,9 @@ static const char *const field_names[] = {
 	[FIELD_WAITS] = "waits",
 	[FIELD_MEAN_WAIT] = "mean_wait_ns",
 	[FIELD_LONGEST_WAIT] = "longest_wait_ns",
+	[FIELD_P50] = "p50_ns",
+	[FIELD_P95] = "p95_ns",
+	[FIELD_P99] = "p99_ns",
 };
 
 #define FIELD_NUMBERS FIELD_SAMPLES, FIELD_TOTAL_SAMPLES, FIELD_SELF, FIELD_TOTAL, FIELD_SELF_ERROR
@@ -126,6 +129,11 @@ void fields_of_rows(const struct report *r, enum report_field ret[FIELDS_MAX])
 		ret[n++] = FIELD_WAITS;
 		ret[n++] = FIELD_MEAN_WAIT;
 		ret[n++] = FIELD_LONGEST_WAIT;
+	}
+	if (r->rec->profile.whole_waits) {
+		ret[n++] = FIELD_P50;
+		ret[n++] = FIELD_P95;
+		ret[n++] = FIELD_P99;
 	}
 	ret[n] = FIELD_END;
 }
@@ -375,6 +383,12 @@ struct field_value field_of_row(const struct report *r, const struct flat_row *r
 		return number(row->waits.n ? row->waits.ns / row->waits.n : 0);
 	case FIELD_LONGEST_WAIT:
 		return number(row->waits.longest_ns);
+	case FIELD_P50:
+		return number(row->percentiles.p50);
+	case FIELD_P95:
+		return number(row->percentiles.p95);
+	case FIELD_P99:
+		return number(row->percentiles.p99);
 	default:
 		return key_value(r, row, field, scratch);
 	}

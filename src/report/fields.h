@@ -63,6 +63,10 @@ enum report_field {
 	FIELD_WAITS,
 	FIELD_MEAN_WAIT,
 	FIELD_LONGEST_WAIT,
+	/* … and of those, if it has whole_waits. */
+	FIELD_P50,
+	FIELD_P95,
+	FIELD_P99,
 };
 
 #define FIELDS_MAX 24 /* of a row, with FIELD_END */

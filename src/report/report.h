@@ -28,7 +28,8 @@ struct view_filter;
 struct report {
 	const struct recording *rec;
 	const struct view_filter *filter;
-	struct replay from; /* where rec was read from: of FLAT_BY_TIME and of longest */
+	/* Where rec was read from: of FLAT_BY_TIME, of longest, and of percentiles. */
+	struct replay from;
 	enum flat_by by;
 	enum flat_sort sort;
 	uint64_t limit; /* rows shown, REPORT_NO_LIMIT for all */

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/utf8.h"
+#include "report/number_columns.h"
 #include "report/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
@@ -22,9 +23,6 @@
 #include "view/peer.h"
 #include "view/state.h"
 #include "view/trace.h"
-
-#define LENGTHS_MIN_WIDTH 100 /* columns of a terminal */
-#define N_LENGTHS	  3   /* WAITS, MEAN, LONGEST */
 
 int report_nothing(const struct report *r, struct err *err)
 {
@@ -59,6 +57,8 @@ int report_flat(const struct report *r, struct flat *ret, struct err *err)
 		failed = flat_build_time(p, &r->from, r->filter, r->sort, ret, err);
 	else
 		failed = err_code(err, flat_build(p, r->filter, r->by, r->sort, ret));
+	if (!failed && p->whole_waits)
+		failed = wait_percentiles(p, &r->from, r->filter, r->by, ret, err);
 	if (failed)
 		return failed;
 	if (!ret->samples)
@@ -361,51 +361,15 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 	}
 }
 
-/* SELF, SELF%, +/-, TOTAL, TOTAL% */
-static void add_number_cells(const struct flat *flat, const struct flat_row *row,
-			     enum value_unit unit, struct table *t)
-{
-	table_cell(t, "%s", num_column(unit, row->self_value).s);
-	table_cell(t, "%s", num_percent(row->self_value, flat->value).s);
-	table_cell(t, "%s", num_percent(row->self_error, flat->value).s);
-	table_cell(t, "%s", num_column(unit, row->total_value).s);
-	table_cell(t, "%s", num_percent(row->total_value, flat->value).s);
-}
-
-static void add_unknown_cells(struct table *t)
-{
-	table_cell(t, "unknown");
-	table_cell(t, "%s", "");
-	table_cell(t, "%s", "");
-	table_cell(t, "unknown");
-	table_cell(t, "%s", "");
-}
-
-/* N_LENGTHS of them */
-static void add_length_cells(const struct flat_row *row, struct table *t)
-{
-	const struct wait_sum *w = &row->waits;
-
-	table_cell(t, "%s", w->n ? num_count(w->n).s : "");
-	table_cell(t, "%s", w->n ? num_duration_fine(w->ns / w->n).s : "");
-	table_cell(t, "%s", w->n ? num_duration_fine(w->longest_ns).s : "");
-}
-
 static void add_row(const struct report *r, const struct flat *flat, const struct flat_row *row,
-		    bool lengths, struct table *t)
+		    unsigned int numbers, struct table *t)
 {
-	enum value_unit unit = profile_event(&r->rec->profile)->unit;
 	const struct view_sum total = flat_total(row);
 	_cleanup_buf_ struct buf text = BUF_INIT;
 
 	if (report_is_vague(&total))
 		table_dim_row(t);
-	if (row->unknown)
-		add_unknown_cells(t);
-	else
-		add_number_cells(flat, row, unit, t);
-	if (lengths)
-		add_length_cells(row, t);
+	number_cells(r, flat, row, numbers, t);
 	report_row_name(r, r->by, row, &text);
 	table_cell(t, "%s", buf_str(&text));
 	if (!headings[r->by].place)
@@ -443,31 +407,12 @@ static bool place_is_path(enum flat_by by)
 	return by == FLAT_BY_FUNCTION || by == FLAT_BY_LINE;
 }
 
-/*
- * Whether the table has columns for the lengths of waits: where all is waits, or each row is of one
- * state, and the names still have some width.
- */
-static bool shows_lengths(const struct report *r, const struct flat *flat)
-{
-	const struct view_sum all = flat_all(flat);
-
-	return r->rec->profile.with_lengths && (!r->width || r->width >= LENGTHS_MIN_WIDTH) &&
-	       (r->by == FLAT_BY_STATE || view_sum_is_exact(&all));
-}
-
 /* The columns of the table, into @ret; returns how many. */
-static size_t columns_of(const struct report *r, const char *title, bool lengths,
+static size_t columns_of(const struct report *r, const char *title, unsigned int numbers,
 			 struct table_column ret[TABLE_MAX_COLUMNS])
 {
-	const struct table_column numbers[] = {
-		{ "SELF", TABLE_RIGHT, TABLE_WHOLE },	{ "SELF%", TABLE_RIGHT, TABLE_WHOLE },
-		{ "+/-", TABLE_RIGHT, TABLE_WHOLE },	{ "TOTAL", TABLE_RIGHT, TABLE_WHOLE },
-		{ "TOTAL%", TABLE_RIGHT, TABLE_WHOLE }, { "WAITS", TABLE_RIGHT, TABLE_WHOLE },
-		{ "MEAN", TABLE_RIGHT, TABLE_WHOLE },	{ "LONGEST", TABLE_RIGHT, TABLE_WHOLE },
-	};
-	size_t n = lengths ? ARRAY_SIZE(numbers) : ARRAY_SIZE(numbers) - N_LENGTHS;
+	size_t n = number_titles(numbers, ret);
 
-	memcpy(ret, numbers, n * sizeof(*numbers));
 	ret[n++] = (struct table_column) { title ? title : headings[r->by].name, TABLE_LEFT,
 					   r->by == FLAT_BY_FILE ? TABLE_CUT_START
 								 : TABLE_CUT_MIDDLE };
@@ -481,9 +426,9 @@ static size_t columns_of(const struct report *r, const char *title, bool lengths
 int report_table(const struct report *r, const struct flat *flat, const char *title,
 		 struct buf *out)
 {
-	const bool lengths = shows_lengths(r, flat);
+	const unsigned int numbers = number_columns(r, flat);
 	struct table_column columns[TABLE_MAX_COLUMNS];
-	size_t n_columns = columns_of(r, title, lengths, columns);
+	size_t n_columns = columns_of(r, title, numbers, columns);
 	size_t shown = flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
 	_cleanup_table_ struct table table;
 	size_t i;
@@ -491,7 +436,7 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 
 	table_init(&table, columns, n_columns);
 	for (i = 0; i < shown; i++)
-		add_row(r, flat, &flat->rows[i], lengths, &table);
+		add_row(r, flat, &flat->rows[i], numbers, &table);
 	ret = report_add_table(r, &table, out);
 	if (!ret)
 		report_hidden(flat->n_rows, shown, out);

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "view/owner.h"
 #include "view/sum.h"
+#include "view/wait_percentiles.h"
 
 struct err;
 struct profile;
@@ -75,6 +76,7 @@ struct flat_row {
 	uint64_t exact_total_samples;
 	uint64_t exact_total_value;
 	struct wait_sum waits; /* with the row anywhere; if the profile is with_lengths */
+	struct wait_percentiles percentiles; /* of these; wait_percentiles.h */
 	/* FLAT_BY_KIND: that of garbage collection, of which nothing is known; values are 0. */
 	bool unknown;
 	/* Half width of the 95 % interval of self_value (sum.h); 0 if that is exact. */

@@ -13,8 +13,8 @@
  * By the name of the frame of a wait: rows have its string as their id. Of samples of CPU time the
  * id is beyond those of strings.
  */
-static uint32_t row_id(const struct profile *p, const uint8_t *states,
-		       const struct profile_aggregate *a)
+uint32_t peer_row_id(const struct profile *p, const uint8_t *states,
+		     const struct profile_aggregate *a)
 {
 	if (profile_stack_waits(p, a->stack))
 		return p->frames[p->stacks[a->stack].frame].name;
@@ -23,7 +23,7 @@ static uint32_t row_id(const struct profile *p, const uint8_t *states,
 
 int peer_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat)
 {
-	const size_t n = p->strings.count + STATES;
+	const size_t n = peer_row_ids(p);
 	_cleanup_free_ struct flat_row *rows = calloc(n, sizeof(*rows));
 	_cleanup_free_ uint8_t *states = NULL;
 	int r = rows ? state_of_stacks(p, &states) : -ENOMEM;
@@ -31,7 +31,7 @@ int peer_rows(const struct profile *p, const struct view_selection *sel, struct 
 	for (size_t i = 0; !r && i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 		const struct view_sum sum = view_sum_at(p, i);
-		const uint32_t id = row_id(p, states, a);
+		const uint32_t id = peer_row_id(p, states, a);
 		struct flat_row *row = &rows[id];
 
 		if (!view_selected(sel, a))

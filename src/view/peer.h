@@ -7,11 +7,11 @@
 #define RBPF_VIEW_PEER_H
 
 #include "base/buf.h"
+#include "profile/profile.h"
 #include "view/state.h"
 
 struct flat;
 struct flat_row;
-struct profile;
 struct view_selection;
 
 /*
@@ -19,6 +19,18 @@ struct view_selection;
  * samples one for each state. Returns 0 or -ENOMEM.
  */
 int peer_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat);
+
+/*
+ * The id of the row that samples of @a are in, @states: of state_of_stacks(); it is below
+ * peer_row_ids().
+ */
+uint32_t peer_row_id(const struct profile *p, const uint8_t *states,
+		     const struct profile_aggregate *a);
+
+static inline size_t peer_row_ids(const struct profile *p)
+{
+	return p->strings.count + STATES;
+}
 
 /* The state of such a row. */
 enum thread_state peer_state(const struct profile *p, const struct flat_row *row);

@@ -524,6 +524,27 @@ if begin "how long waits were"; then
 	run report --state disk waits.data
 	if grep -q ' TOTAL%  WAITS    MEAN  LONGEST  METHOD' "$out" && grep -q ' 4  627 ms   2.50 s  Disk#load' "$out"
 	then ok; else not_ok "the table"; fi
+	# Of rows of one state each also the percentiles, within 1.6 %: of a file, and of what can be read only once.
+	percentiles='"longest_wait_ns":2500000000,"p50_ns":2015232,"p95_ns":2500000000,"p99_ns":2500000000}'
+	for options in "--by state" "--by peer" "--by peer --root Disk" "--by state --from 1ms"; do
+		# shellcheck disable=SC2086 # words
+		run report --json $options waits.data
+		if grep -q "$percentiles" "$out"; then ok; else not_ok "$options: $(cat "$out")"; fi
+		# shellcheck disable=SC2086 # words
+		"$rbpf" report --json $options -i - < waits.data > got
+		if cmp -s got "$out"; then ok; else not_ok "$options of a pipe"; fi
+	done
+	run report --csv --by peer waits.data
+	if head -1 "$out" | grep -q ',longest_wait_ns,p50_ns,p95_ns,p99_ns.$' && grep -q ',2015232,2500000000,2500000000.$' "$out"
+	then ok; else not_ok "CSV of percentiles"; fi
+	run report --by state waits.data
+	if grep -q '  WAITS    MEAN      P50     P99  LONGEST  STATE' "$out" &&
+		grep -q ' 4  627 ms  2.02 ms  2.50 s   2.50 s  disk' "$out"
+	then ok; else not_ok "the table of percentiles: $(cat "$out")"; fi
+	run report --md --by peer waits.data
+	if grep -q '| P50 | P99 | LONGEST |' "$out"; then ok; else not_ok "Markdown"; fi
+	run report --json --event wait --by thread waits.data
+	if grep -q '"p50_ns":' "$out"; then not_ok "of threads"; else ok; fi
 	# Of CPU time, of seconds, and where times divide waits there are none.
 	run report --json full.data
 	if grep -q '"waits":' "$out"; then not_ok "CPU time"; else ok; fi
