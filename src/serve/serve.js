@@ -281,7 +281,8 @@ const draw = {
 		const states = await ask('report.json', {...all, event: 'wall', by: 'state', limit: ROWS});
 		const peers = await ask('report.json', {...all, by: 'peer', limit: ROWS});
 		const threads = await ask('states.json', {...all, limit: ROWS});
-		const lengths = [['waits', r => r.waits ? count(r.waits) : '–', 'n'], ['mean', ns('mean_wait_ns'), 'n'], ['longest', ns('longest_wait_ns'), 'n']];
+		const lengths = [['waits', r => r.waits ? count(r.waits) : '–', 'n'], ['mean', ns('mean_wait_ns'), 'n'], ['P50', ns('p50_ns'), 'n'],
+			['P99', ns('p99_ns'), 'n'], ['longest', ns('longest_wait_ns'), 'n']];
 		const marks = r => [r.state, r.gvl_held && 'holds the GVL', r.gvl_turn && 'its turn was over'].filter(Boolean).join(', ');
 		table(into, [...values(states.rows, states.summary).slice(2), ...lengths, ['state', marks]], states.rows);
 		const known = peers.rows.filter(r => r.peer);

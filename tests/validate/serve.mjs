@@ -252,10 +252,11 @@ async function testViews() {
 	await sleep(300);
 	const [states, ...others] = await cells(page), owners = others.pop();
 	const byState = report('--by', 'state', '--event', 'wall').rows, byPeer = report('--by', 'peer').rows.filter(r => r.peer), ofThreads = report('--states').rows;
-	check(states.length === byState.length && states.every((row, i) => shows(row[0], byState[i].total_ns) && row[5].startsWith(byState[i].state)), 'waits: states are those of the report');
+	check(states.length === byState.length && states.every((row, i) => shows(row[0], byState[i].total_ns) && row[7].startsWith(byState[i].state)), 'waits: states are those of the report');
 	check(states.every((row, i) => row[2] === (byState[i].waits ? byState[i].waits.toLocaleString('en') : '–')), 'waits: how many');
-	check(states.some((row, i) => byState[i].longest_wait_ns && shows(row[4], byState[i].longest_wait_ns)), 'waits: the longest');
-	check(byPeer.length ? others[0].length === byPeer.length && others[0].every((row, i) => shows(row[0], byPeer[i].total_ns) && row[6] === byPeer[i].peer) :
+	check(states.some((row, i) => byState[i].longest_wait_ns && shows(row[6], byState[i].longest_wait_ns)), 'waits: the longest');
+	check(states.every((row, i) => row[5] === '–' || shows(row[5], byState[i].p99_ns)) && states.some(row => row[5] !== '–'), 'waits: P99');
+	check(byPeer.length ? others[0].length === byPeer.length && others[0].every((row, i) => shows(row[0], byPeer[i].total_ns) && row[8] === byPeer[i].peer) :
 		!others.length, 'waits: peers');
 	check(owners.length === ofThreads.length && owners.every((row, i) => row.at(-1) === ofThreads[i].name), 'waits: threads');
 	await shoot(page, 'waits');
