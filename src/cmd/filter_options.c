@@ -144,6 +144,15 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 			"gvl-held waits with the GVL (of recordings made with --mode states)",
 	},
 	{
+		.name = "idle",
+		.type = OPTION_STRING,
+		FILTER(idle),
+		.arg = "REGEX",
+		.help = "also take for idle the waits of methods whose name matches: their own, "
+			"and "
+			"those in gems that they call, but not in other methods of the program",
+	},
+	{
 		.name = "from",
 		.type = OPTION_STRING,
 		FILTER(from),
@@ -407,6 +416,7 @@ static int compile_patterns(const struct filter_options *opts, struct view_filte
 		{ opts->request, "--request", &ret->request, &ret->has_request },
 		{ opts->include, "--include", &ret->include, &ret->has_include },
 		{ opts->exclude, "--exclude", &ret->exclude, &ret->has_exclude },
+		{ opts->idle, "--idle", &ret->idle, &ret->has_idle },
 	};
 	int r = 0;
 

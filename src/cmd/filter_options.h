@@ -22,6 +22,7 @@ struct filter_options {
 	const char *slower_than; /* or NULL */
 	const char *event;	 /* or NULL */
 	const char *state;	 /* or NULL */
+	const char *idle;	 /* a regex or NULL */
 	unsigned int stack;	 /* enum stack_mode, or OPTION_UNSET */
 	bool ruby_only, no_gc, app, blocker, waker;
 	const char *hide;		     /* or NULL */
@@ -34,7 +35,7 @@ struct filter_options {
 		.stack = OPTION_UNSET                                                              \
 	}
 
-#define N_FILTER_OPTIONS   21
+#define N_FILTER_OPTIONS   22
 #define N_FILTER_OF_OTHERS 2 /* --blocker and --waker, the last ones */
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 

@@ -162,6 +162,7 @@ static int open_recording(const struct cmd_context *ctx, const char *input,
 	opts.by_request |= view_filter_by_request(filter);
 	opts.slow_ns = filter->slower_than_ns;
 	opts.ended = state_reasons(filter->ended);
+	opts.idle = filter->has_idle ? &filter->idle : NULL;
 	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
 	if (r)
 		return read_failed(rec.path, r, err);

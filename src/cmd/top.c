@@ -33,6 +33,7 @@
 #include "top/layout.h"
 #include "top/model.h"
 #include "ui/term.h"
+#include "view/filter.h"
 
 #define POLL_MS	    50
 #define SETTLE_NS   (200 * NSEC_PER_MSEC)
@@ -44,6 +45,8 @@ struct watching {
 	struct cmd_context *ctx;
 	struct sampling s;
 	struct window *window;
+	bool has_idle;
+	regex_t idle;
 	struct top_choice choice;
 	struct top_model model;
 	struct top_page page;
@@ -79,6 +82,7 @@ static int open_window(struct watching *run, struct err *err)
 		.seconds = (uint32_t)keep + 2,
 		.max_bytes = run->opts->record.memory_limit / WINDOW_PART,
 		.meta = &meta,
+		.idle = run->has_idle ? &run->idle : NULL,
 	};
 
 	sampling_meta(&run->s, &names, &meta);
@@ -279,7 +283,7 @@ int top_run(const struct top_options *opts, struct cmd_context *ctx, struct err 
 {
 	struct watching run = { .opts = opts, .ctx = ctx, .s = SAMPLING_INIT };
 	const bool screen = has_screen(opts);
-	int r;
+	int r = 0;
 
 	/* Widths and whether there is UTF-8; numbers stay as they are. */
 	setlocale(LC_CTYPE, "");
@@ -290,11 +294,16 @@ int top_run(const struct top_options *opts, struct cmd_context *ctx, struct err 
 	if (opts->view == OPTION_UNSET)
 		run.choice.view = opts->record.pids.n == 1 || opts->record.command ? TOP_METHODS
 										   : TOP_PROCESSES;
-	r = sampling_open(&run.s, &opts->record, ctx, err);
+	if (opts->idle)
+		r = view_filter_regex(&run.idle, &run.has_idle, opts->idle, "--idle", err);
+	if (!r)
+		r = sampling_open(&run.s, &opts->record, ctx, err);
 	if (!r)
 		r = watch(&run, screen, err);
 	sampling_close(&run.s);
 	window_free(run.window);
+	if (run.has_idle)
+		regfree(&run.idle);
 	top_choice_deinit(&run.choice);
 	top_model_deinit(&run.model);
 	top_page_deinit(&run.page);

@@ -13,6 +13,7 @@ struct top_options {
 	uint64_t keep_ns;	      /* how much of the past is kept */
 	unsigned int view;	      /* enum top_view, OPTION_UNSET: that which fits the targets */
 	uint64_t rows;		      /* of plain text and JSON; 0: all */
+	const char *idle;	      /* a regex or NULL */
 	bool once, json, plain;
 };
 

@@ -164,6 +164,14 @@ static const struct option_spec output_specs[] = {
 		.choice = top_view_word,
 	},
 	{
+		.name = "idle",
+		.type = OPTION_STRING,
+		OPT(idle),
+		.arg = "REGEX",
+		.help = "also take for idle the waits of methods whose name matches; see "
+			"rbpf-report(1)",
+	},
+	{
 		.letter = 'd',
 		.name = "duration",
 		.type = OPTION_DURATION,
@@ -237,6 +245,8 @@ static int prepare(struct top_options *opts, const struct option_rest *rest, str
 		return usage(err, "--view does not go with --json, which has all lists");
 	if (opts->view == TOP_STATES && !record_mode_waits(rec->mode))
 		return usage(err, "--view states needs --mode states");
+	if (opts->idle && !record_mode_waits(rec->mode))
+		return usage(err, "--idle needs --mode states");
 	if (opts->keep_ns < NSEC_PER_SEC || opts->keep_ns > WINDOW_MAX_SECONDS * NSEC_PER_SEC)
 		return usage(err, "--keep must be between 1s and 24h");
 	if (rec->duration_ns > opts->keep_ns && opts->once)

@@ -141,6 +141,7 @@ static void add_patterns(struct json *j, const struct view_filter *f)
 		{ "request", f->has_request },
 		{ "include", f->has_include || f->applied.include },
 		{ "exclude", f->has_exclude || f->applied.exclude },
+		{ "idle", f->has_idle },
 		{ "expression", f->expr || f->applied.expr },
 		{ "root", f->applied.root },
 		{ "collapse_recursion", f->applied.collapse_recursion },

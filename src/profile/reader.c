@@ -478,7 +478,7 @@ static int read_all(struct reader *rd, struct err *err)
 	if (!r)
 		r = end_samples(rd);
 	if (!r)
-		r = wait_causes(&rd->profile);
+		r = wait_causes(&rd->profile, rd->opts.idle);
 	if (!r && wait_set_any(&rd->decoder.wakeups.reasons))
 		r = record_samples_add_wakeups(&rd->decoder);
 	if (!r)

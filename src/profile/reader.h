@@ -9,6 +9,7 @@
 #ifndef RBPF_PROFILE_READER_H
 #define RBPF_PROFILE_READER_H
 
+#include <regex.h>
 #include <stdint.h>
 
 #include "profile/profile.h"
@@ -45,6 +46,7 @@ struct read_options {
 	uint64_t slow_ns;      /* and whether the request took longer; 0: that is not asked for */
 	struct wait_set ended; /* EVENT_WAKEUP: only those that ended one of these waits; none:
 				      all. They are kept one by one */
+	const regex_t *idle;   /* which waits are idle, too (idle_pattern.h); NULL: none are */
 	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */
 	bool lengths;	 /* and how long each wait was, if the recording tells; not with cuts */
 	bool by_event;	 /* without @event: those of all events, by event; needs by_thread */

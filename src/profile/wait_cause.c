@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "profile/idle_pattern.h"
 #include "profile/profile.h"
 #include "profile/reason.h"
 #include "profile/reserve.h"
@@ -119,6 +120,7 @@ struct causes {
 	const struct profile *p;
 	uint32_t *methods; /* by stack: that of its innermost method; 0: it has none; NO_RUBY */
 	uint8_t *known;	   /* by frame: FRAME_LOOKED_AT and so on; 0: not looked at yet */
+	const bool *by_pattern; /* by stack: idle by the user's pattern; NULL: there is none */
 };
 
 /*
@@ -221,7 +223,7 @@ static bool is_idle(struct causes *c, uint32_t stack)
 {
 	bool nearest = true;
 
-	if (c->methods[stack] == NO_RUBY)
+	if (c->methods[stack] == NO_RUBY || (c->by_pattern && c->by_pattern[stack]))
 		return true;
 	stack = find_method(c, stack);
 	for (int i = 0; stack && i < IDLE_DEPTH; i++) {
@@ -321,17 +323,20 @@ static int add_frame(struct profile *p, enum frame_reason reason, uint32_t *ret)
 	return 0;
 }
 
-int wait_causes_find(const struct profile *p, uint8_t **ret)
+int wait_causes_find(const struct profile *p, const regex_t *idle, uint8_t **ret)
 {
 	_cleanup_free_ uint32_t *of_stacks = calloc(p->n_stacks + 1, sizeof(*of_stacks));
 	_cleanup_free_ uint8_t *known = calloc(p->n_frames + 1, sizeof(*known));
 	struct causes c = { .p = p, .methods = of_stacks, .known = known };
+	_cleanup_free_ bool *by_pattern = NULL;
 	uint8_t *reasons = calloc(p->n_stacks + 1, sizeof(*reasons));
 
-	if (!of_stacks || !known || !reasons) {
+	if (!of_stacks || !known || !reasons ||
+	    (idle && idle_pattern_stacks(p, idle, &by_pattern))) {
 		free(reasons);
 		return -ENOMEM;
 	}
+	c.by_pattern = by_pattern;
 	find_methods(&c);
 	for (size_t i = 1; i < p->n_stacks; i++)
 		if (frame_of(p, (uint32_t)i)->kind == FRAME_WAIT)
@@ -340,11 +345,11 @@ int wait_causes_find(const struct profile *p, uint8_t **ret)
 	return 0;
 }
 
-int wait_causes(struct profile *p)
+int wait_causes(struct profile *p, const regex_t *idle)
 {
 	_cleanup_free_ uint8_t *reasons = NULL;
 	uint32_t frames[FRAME_REASON_COUNT], *frame;
-	int r = wait_causes_find(p, &reasons);
+	int r = wait_causes_find(p, idle, &reasons);
 
 	for (size_t i = 0; i < FRAME_REASON_COUNT; i++)
 		frames[i] = PROFILE_NONE;

@@ -415,7 +415,7 @@ int window_profile(struct window *w, struct window_range range, uint32_t event,
 	clear_profile(w);
 	p->event = event == PROFILE_NONE ? 0 : event;
 	if (profile_has_waits(p))
-		r = wait_causes_find(p, &waits.reasons);
+		r = wait_causes_find(p, w->idle, &waits.reasons);
 	else
 		waits.n = 0;
 	for (number = range.from; number < range.to && !r; number++) {
@@ -452,6 +452,7 @@ int window_new(const struct window_options *opts, struct window **ret)
 	}
 	w->n_seconds = opts->seconds;
 	w->max_bytes = opts->max_bytes;
+	w->idle = opts->idle;
 	w->start_ns = opts->meta->start_monotonic_ns;
 	w->end = 1;
 	meta = &w->defs.profile.meta;

@@ -16,6 +16,7 @@
 #ifndef RBPF_PROFILE_WINDOW_H
 #define RBPF_PROFILE_WINDOW_H
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,11 @@ struct window_options {
 	 * begins.
 	 */
 	const struct profile_meta *meta;
+	/*
+	 * Which waits are idle, too, in the profiles it gives (idle_pattern.h), but not in what
+	 * window_replay() tells; NULL: none are. Not owned.
+	 */
+	const regex_t *idle;
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -34,10 +34,11 @@ struct window {
 	struct window_second *seconds; /* by number % n_seconds; owned */
 	uint64_t first, end;	       /* numbers of those that there are; end > first */
 	struct intern
-		newest;	  /* struct entry_key of the newest second; ids are indexes of entries */
-	size_t entries;	  /* bytes of all seconds' entries */
-	size_t collected; /* bytes of definitions after the last collection */
-	bool asked;	  /* whoever fills it is short of memory */
+		newest;	     /* struct entry_key of the newest second; ids are indexes of entries */
+	size_t entries;	     /* bytes of all seconds' entries */
+	size_t collected;    /* bytes of definitions after the last collection */
+	bool asked;	     /* whoever fills it is short of memory */
+	const regex_t *idle; /* struct window_options */
 };
 
 /* What entries of one second are told apart by; interned as bytes. */

@@ -48,6 +48,7 @@ enum parameter {
 	P_NO_GC,
 	P_EVENT,
 	P_STATE,
+	P_IDLE,
 	P_BY,
 	P_SORT,
 	P_LIMIT,
@@ -81,6 +82,7 @@ static const struct {
 	[P_NO_GC] = { "no-gc", FORM_FLAG },
 	[P_EVENT] = { "event", FORM_TEXT },
 	[P_STATE] = { "state", FORM_LIST },
+	[P_IDLE] = { "idle", FORM_TEXT },
 	[P_BY] = { "by", FORM_LIST },
 	[P_SORT] = { "sort", FORM_LIST },
 	[P_LIMIT] = { "limit", FORM_NUMBER },
@@ -101,7 +103,7 @@ _Static_assert(ARRAY_SIZE(parameters_known) <= 32, "a set of them is 32 bits");
 #define FILTERS                                                                                    \
 	(TIMES | BIT(P_PID) | BIT(P_TID) | BIT(P_THREAD) | BIT(P_COMM) | BIT(P_CONTAINER) |        \
 	 BIT(P_REQUEST) | BIT(P_SLOWER) | BIT(P_INCLUDE) | BIT(P_EXCLUDE) | BIT(P_STACK) |         \
-	 BIT(P_APP) | BIT(P_HIDE) | BIT(P_NO_GC) | BIT(P_EVENT) | BIT(P_STATE))
+	 BIT(P_APP) | BIT(P_HIDE) | BIT(P_NO_GC) | BIT(P_EVENT) | BIT(P_STATE) | BIT(P_IDLE))
 
 #define JSON	 "application/json"
 #define HTML	 "text/html; charset=utf-8"

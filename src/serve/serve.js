@@ -14,7 +14,7 @@ const VIEWS = {overview: 'Overview', flame: 'Flame graph', table: 'Table', sandw
 if (!about.waits)
 	delete VIEWS.waits;
 const EVENTS = {cpu: 'CPU time', wall: 'CPU time and waits', wait: 'waits', caused: 'waits that it caused'};
-const FILTERS = ['pid', 'thread', 'request', 'include', 'stack'];
+const FILTERS = ['pid', 'thread', 'request', 'include', 'stack', 'idle'];
 const choice = {view: 'overview', last: '60', from: '', to: '', 'base-from': '', 'base-to': '', sort: 'self', method: '',
 	event: about.event};
 for (const name of FILTERS)
@@ -88,6 +88,8 @@ inputs.include = field(bar, 'include', 'With', {placeholder: 'method, regex'});
 inputs.event = menu(bar, 'event', 'Of', Object.entries(EVENTS));
 inputs.event.parentNode.hidden = !about.waits;
 inputs.stack = menu(bar, 'stack', 'Frames', [['', 'mixed'], ['ruby', 'Ruby'], ['native', 'native']]);
+inputs.idle = field(bar, 'idle', 'Idle in', {placeholder: 'method, regex'});
+inputs.idle.parentNode.hidden = !about.waits;
 make(bar, 'span', {class: 'space'});
 const pause = make(bar, 'button', {type: 'button', id: 'pause', 'aria-pressed': false}, 'Pause');
 pause.addEventListener('click', togglePause);

@@ -55,6 +55,8 @@ void view_filter_deinit(struct view_filter *f)
 		regfree(&f->include);
 	if (f->has_exclude)
 		regfree(&f->exclude);
+	if (f->has_idle)
+		regfree(&f->idle);
 	view_expr_free(f->expr);
 	*f = (struct view_filter)VIEW_FILTER_INIT;
 }

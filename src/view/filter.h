@@ -41,7 +41,9 @@ struct view_filter {
 	bool has_include;
 	regex_t include; /* keep samples with a frame whose name matches */
 	bool has_exclude;
-	regex_t exclude;	/* drop samples with a frame whose name matches */
+	regex_t exclude; /* drop samples with a frame whose name matches */
+	bool has_idle;
+	regex_t idle; /* which waits are idle, too: applied when the recording is read (reader.h) */
 	struct view_expr *expr; /* NULL: none; owned */
 	uint64_t from_ns; /* since the start of the recording: applied when it is read (reader.h) */
 	uint64_t to_ns;	  /* since the start; 0 means the end */

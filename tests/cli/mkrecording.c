@@ -4,8 +4,8 @@
  *
  *	mkrecording KIND FILE
  *
- * KIND: full, few, gc, containers, merged, gems, templates, events, idle, waits, requests, pool,
- * empty, interrupted
+ * KIND: full, few, gc, containers, merged, gems, templates, events, idle, waits, poller, requests,
+ * pool, empty, interrupted
  */
 #include <stdio.h>
 #include <string.h>
@@ -288,6 +288,39 @@ static int add_requests(struct recorder *rec, uint32_t thread)
 	return 8 + 7 * 2;
 }
 
+/*
+ * A wait of 1 s for a job, in a gem that a loop of the program calls, and one of 2 s in the job.
+ * Returns the samples.
+ */
+static int add_poller(struct recorder *rec, uint32_t thread)
+{
+	static const struct {
+		const char *method, *path;
+		enum frame_reason reason;
+	} waits[] = {
+		{ "Redis#blpop", "/gems/redis-5.0.8/lib/redis.rb", REASON_WAIT_NETWORK },
+		{ "Import#perform", "/app/import.rb", REASON_WAIT_TIMER },
+	};
+	struct profile_sample sample = { .ts = START, .thread = thread, .event = 1 };
+	uint32_t run;
+
+	sink_stack(recorder_sink(rec), 0,
+		   frame(rec, FRAME_RUBY, "Poller#run", "/app/poller.rb", 9, 8), &run);
+	for (uint32_t i = 0; i < ARRAY_SIZE(waits); i++) {
+		const char *label = frame_reason_label(waits[i].reason);
+
+		sink_stack(recorder_sink(rec), run,
+			   frame(rec, FRAME_RUBY, waits[i].method, waits[i].path, 3, 2),
+			   &sample.stack);
+		sink_stack(recorder_sink(rec), sample.stack,
+			   frame(rec, FRAME_WAIT, label, "", 0, 0), &sample.stack);
+		sample.value = (i + 1) * NSEC_PER_SEC;
+		sample.ts += sample.value;
+		sink_sample(recorder_sink(rec), &sample);
+	}
+	return ARRAY_SIZE(waits);
+}
+
 static void add_events(struct profile_meta *meta, bool idle)
 {
 	meta->events[0] = (struct profile_event) { EVENT_CPU, UNIT_NS, TICK };
@@ -316,14 +349,15 @@ int main(int argc, char **argv)
 	struct recorder *rec;
 	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc, pool, containers, gems, templates, idle, waits, requests;
+	bool gc, pool, containers, gems, templates, idle, waits, poller, requests;
 
 	if (argc != 3)
 		return 2;
 	kind = argv[1];
 	idle = strcmp(kind, "idle") == 0;
+	poller = strcmp(kind, "poller") == 0;
 	requests = strcmp(kind, "requests") == 0;
-	waits = strcmp(kind, "waits") == 0 || requests;
+	waits = strcmp(kind, "waits") == 0 || poller || requests;
 	if (idle || waits || strcmp(kind, "events") == 0)
 		add_events(&meta, idle || waits);
 	if (requests)
@@ -414,7 +448,9 @@ int main(int argc, char **argv)
 		totals.cpu_sampled_ns = n * TICK;
 	}
 	if (waits)
-		n = (uint32_t)(requests ? add_requests : add_waits)(rec, threads[0]);
+		n = (uint32_t)(poller	  ? add_poller
+			       : requests ? add_requests
+					  : add_waits)(rec, threads[0]);
 	totals.samples = meta.n_events && !idle && !waits ? 2 * n : n;
 	totals.end_monotonic_ns = waits ? START + 3 * NSEC_PER_SEC : START + (n + 1) * TICK;
 	MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));

@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc gems containers merged templates events idle waits requests pool empty interrupted; do
+for kind in full few gc gems containers merged templates events idle waits poller requests pool empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -250,6 +250,16 @@ refuse "invalid pattern '[' for --root: *" flame --root "[" full.data
 refuse "invalid pattern '*(' for --sandwich: *" report --sandwich "*(" full.data
 refuse "invalid pattern 'a{2' for --match: *" report --match "a{2" full.data
 refuse "invalid pattern '(' for --include: *" report --include "(" full.data
+for view in report "report --states" flame "export -f folded" timeline heatmap; do
+	# shellcheck disable=SC2086 # words
+	refuse "invalid pattern '(' for --idle: *" $view --idle "(" full.data
+done
+refuse "invalid pattern '(' for --idle: *" annotate -i full.data --idle "(" x
+refuse "invalid pattern '(' for --idle: *" diff --idle "(" full.data few.data
+refuse "invalid pattern '(' for --idle: *" check --fail-on '.>5%' --idle "(" full.data few.data
+refuse "--idle must not be empty" report --idle= full.data
+refuse "invalid pattern '(' for --idle: *" top --mode states --idle "(" --once
+refuse "--idle needs --mode states" top --idle x --once
 refuse "--thread must not be empty" report --thread= full.data
 refuse "--container must not be empty" flame --container= full.data
 refuse "invalid pattern '[' for --request: *" report --request "[" full.data
@@ -504,6 +514,39 @@ if begin "a recording of waits alone"; then
 	wait $pid
 	status=$?
 	if grep -q '^http://' "$out"; then ok; else not_ok "serve does not start"; fi
+fi
+# A loop waits for 1 s, and a job that it calls for 2 s.
+if begin "methods in which waits are idle"; then
+	for filter in "--by state" "--state idle" "--filter state=idle" "--tree --state idle"; do
+		# shellcheck disable=SC2086 # words
+		run report --json $filter --event wait --idle 'Poller#run$' poller.data
+		if grep -q '"\(self\|total\)_ns":1000000000' "$out"; then expect 0 ""; else not_ok "$filter: $(cat "$out")"; fi
+	done
+	run report --state idle poller.data
+	expect 6 "rbpf: error: no sample of poller.data passes the filters"
+	run report --json --state wait --idle 'Poller#run$|Import' poller.data
+	cp "$out" got
+	run report --json --state idle --idle 'Poller#run$|Import' poller.data
+	if cmp -s "$out" got; then ok; else not_ok "the job, which matches, is not idle"; fi
+	for view in "report --by state" "report --tree" flame "export -f folded" "export -f json" timeline heatmap; do
+		# shellcheck disable=SC2086 # words
+		run $view --event wait --idle 'Poller#run$' poller.data
+		if grep -q 'idle' "$out"; then expect 0 ""; else not_ok "$view: none"; fi
+		# shellcheck disable=SC2086
+		cat poller.data | "$rbpf" $view --event wait --idle 'Poller#run$' - > got 2> "$err"
+		if grep -q 'idle' got; then ok; else not_ok "$view of standard input: none"; fi
+	done
+	run diff --state idle --idle 'Redis' poller.data poller.data
+	if grep -q 'Poller#run' "$out"; then expect 0 ""; else not_ok "diff: none"; fi
+	run check --fail-on 'Redis>1%' --state idle --idle 'Redis' poller.data poller.data
+	expect 0 ""
+	run annotate -i poller.data --state idle --idle 'Redis' 'Poller#run'
+	if grep -q 'total 1.00s (100.0%' "$out"; then expect 0 ""; else not_ok "annotate: none"; fi
+	# Without waits there is nothing to be idle.
+	run report --csv full.data
+	cp "$out" got
+	run report --csv --idle . full.data
+	if cmp -s "$out" got; then ok; else not_ok "--idle takes something away"; fi
 fi
 # Three of 2 ms, and one of 2.5 s that has three samples.
 if begin "how long waits were"; then

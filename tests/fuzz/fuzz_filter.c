@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "cmd/filter_options.h"
+#include "profile/wait_cause.h"
 #include "report/diff.h"
 #include "support/profile_builder.h"
 #include "support/profile_check.h"
@@ -62,6 +63,7 @@ static void check(struct view_filter *f, const struct reshape_options *shape, bo
 	builder_init(&b);
 	builder_add_random(&b, 7, 20);
 	p = builder_finish(&b);
+	builder_must(wait_causes(p, f->has_idle ? &f->idle : NULL));
 	builder_must(stack_mode_prepare(p, f->stack));
 	before = count_samples(p, f);
 	if (profile_reshape(p, f, shape))
@@ -125,6 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	root = next_pattern(&rest);
 	method = next_pattern(&rest);
 	check_rule(next_pattern(&rest));
+	opts.idle = next_pattern(&rest);
 	r = cmd_filter(&opts, STACK_RUBY, &f, &err);
 	if (!r && root)
 		r = view_filter_regex(&shape.root, &shape.has_root, root, "--root", &err);

@@ -42,7 +42,7 @@ ruby -e 'require "minitest"' 2>/dev/null || {
 # What says something of rbpf, and nothing of a Ruby: with the first Ruby alone, if none is named.
 once=' annotate_native_test.rb attach_test.rb harmless_test.rb longest_requests_test.rb native_test.rb puma_test.rb rails_test.rb request_costs_test.rb serve_test.rb spans_test.rb spawns_test.rb system_wide_test.rb top_screen_test.rb top_test.rb views_test.rb '
 # What is of processes, of time and of native code more than of a Ruby: with the first and the last one.
-ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb native_oracle_test.rb templates_test.rb '
+ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb idle_test.rb native_oracle_test.rb templates_test.rb '
 # What is the same in 3.3 and in 3.4: not with 3.3.
 as34=' dump_requests_test.rb embed_test.rb fibers_test.rb ledger_test.rb ractor_test.rb states_test.rb '
 # Of the first.

@@ -195,6 +195,8 @@ Test(serve, a_view_is_a_command_with_options)
 		       "report --json --by=process --limit=5 FILE");
 	expect_command("requests.json?pid=1,2", 0, 9, "report --requests --json --pid=1,2 FILE");
 	expect_command("firefox.json?app=1", 0, 9, "export -f firefox --app FILE");
+	expect_command("states.json?idle=Poller#run$", 0, 9,
+		       "report --states --json --idle=Poller#run$ FILE");
 	expect_command("timeline.html?thread=--output=x", 0, 9,
 		       "timeline --thread=--output=x FILE");
 }

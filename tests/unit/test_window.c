@@ -158,21 +158,26 @@ static void held(void *arg, id_fn *fn, void *fn_arg)
 	fn(fn_arg, ID_REQUEST, &f->request);
 }
 
-static void filler_init(struct filler *f, uint32_t seconds, size_t max_bytes)
+static void filler_init_with(struct filler *f, const struct window_options *opts)
 {
-	const struct window_options opts = { .seconds = seconds,
-					     .max_bytes = max_bytes,
-					     .meta = &meta };
-
 	*f = (struct filler) { 0 };
 	seed = 5;
-	cr_assert_eq(window_new(&opts, &f->w), 0);
+	cr_assert_eq(window_new(opts, &f->w), 0);
 	f->s = window_sink(f->w);
 	for (uint32_t i = 0; i < HELD_THREADS; i++)
 		new_thread(f, i);
 	for (uint32_t i = 0; i < HELD_STACKS; i++)
 		new_stack(f, i);
 	new_request(f);
+}
+
+static void filler_init(struct filler *f, uint32_t seconds, size_t max_bytes)
+{
+	const struct window_options opts = { .seconds = seconds,
+					     .max_bytes = max_bytes,
+					     .meta = &meta };
+
+	filler_init_with(f, &opts);
 }
 
 static void sample(struct filler *f, struct listener *l, uint64_t second)
@@ -536,6 +541,34 @@ Test(window, tells_what_waits_are)
 		cr_assert_eq(window_collect(f.w, &holder), 0);
 	}
 	window_free(f.w);
+}
+
+/* With a pattern of the user's; what is saved of a window has what was seen. */
+Test(window, tells_what_is_idle_by_a_pattern)
+{
+	struct filler f;
+	const struct profile *p;
+	regex_t idle;
+	uint32_t run;
+
+	cr_assert_eq(regcomp(&idle, "Poller#run$", REG_EXTENDED | REG_NOSUB), 0);
+	filler_init_with(
+		&f, &(struct window_options) {
+			    .seconds = RING, .max_bytes = 1 << 20, .meta = &meta, .idle = &idle });
+	run = push_frame(&f, 0, FRAME_RUBY, "Poller#run", "/app/poller.rb", 0);
+	f.stacks[0] = push_frame(&f, run, FRAME_WAIT, "(lock)", "", REASON_WAIT_LOCK);
+	cr_assert_eq(sink_sample(f.s, &(struct profile_sample) { .ts = START + 7,
+								 .value = 7,
+								 .thread = f.threads[0],
+								 .stack = f.stacks[0],
+								 .event = 1 }),
+		     0);
+	cr_assert_eq(window_profile(f.w, (struct window_range) { 0, 1 }, 1, &p), 0);
+	cr_assert_eq(p->n_aggregates, 1);
+	cr_expect_eq(p->frames[p->stacks[p->aggregates[0].stack].frame].reason, REASON_WAIT_IDLE);
+	cr_expect_eq(p->frames[p->stacks[f.stacks[0]].frame].reason, REASON_WAIT_LOCK);
+	window_free(f.w);
+	regfree(&idle);
 }
 
 /* Waits of @f in its thread 0, with its stack 0: @ns that end @end_ns after the start. */
