@@ -93,33 +93,45 @@ int flame_states_init(const struct profile *p, const struct view_filter *f,
 	return r;
 }
 
+/* Which parts selected samples are of, bits of @found, and the time in each. */
+static int sum_parts(const struct profile *p, const struct view_filter *f, uint32_t *found,
+		     uint64_t parts[STATE_PARTS])
+{
+	struct states_of of;
+	int r = states_of_init(p, f, &of);
+
+	for (size_t i = 0; !r && i < p->n_aggregates; i++) {
+		const unsigned int part = part_of(&of, &p->aggregates[i]);
+
+		if (part == STATE_PARTS)
+			continue;
+		*found |= 1u << part;
+		profile_add(&parts[part], p->aggregates[i].value);
+	}
+	states_of_deinit(&of);
+	return r;
+}
+
 int flame_states_differ(const struct profile *p, const struct view_filter *f)
 {
+	uint64_t parts[STATE_PARTS] = { 0 };
 	uint32_t found = 0, waits;
-	struct states_of of;
 	int r;
 
 	if (!event_is_of_own_time(profile_event(p)->name) || !profile_has_waits(p))
 		return 0;
-	r = states_of_init(p, f, &of);
-	for (size_t i = 0; !r && i < p->n_aggregates; i++)
-		found |= 1u << part_of(&of, &p->aggregates[i]);
-	states_of_deinit(&of);
-	found &= (1u << STATE_PARTS) - 1;
+	r = sum_parts(p, f, &found, parts);
 	waits = found & ~(STATE_SET_CPU & STATE_SET_FREE);
 	return r ? r : waits && found & (found - 1);
 }
 
 int flame_states_seen(const struct profile *p, const struct view_filter *f, double *ret)
 {
-	uint64_t parts[STATE_PARTS + 1] = { 0 };
-	struct states_of of;
-	int r = states_of_init(p, f, &of);
+	uint64_t parts[STATE_PARTS] = { 0 };
+	uint32_t found = 0;
+	int r = sum_parts(p, f, &found, parts);
 	double all = 0;
 
-	for (size_t i = 0; !r && i < p->n_aggregates; i++)
-		profile_add(&parts[part_of(&of, &p->aggregates[i])], p->aggregates[i].value);
-	states_of_deinit(&of);
 	for (size_t i = 0; i < STATE_PARTS; i++)
 		all += (double)parts[i];
 	*ret = all > (double)parts[STATE_IDLE] ? 1 - (double)parts[STATE_IDLE] / all : 1;

@@ -112,9 +112,7 @@ function address(name, parameters) {
 	return name + (given.length ? '?' + new URLSearchParams(given) : '');
 }
 
-// The parameters of all views: the range that is shown, and the filters; and which time is shown, of those that
-// show one kind.
-const ofEvent = () => about.waits ? {...selection(), event: choice.event} : selection();
+// The parameters of all views: the range that is shown, and the filters.
 function selection() {
 	const p = {};
 	if (shown && (shown.from > 0 || state.live))
@@ -125,6 +123,9 @@ function selection() {
 		p[name] = choice[name];
 	return p;
 }
+
+// Of views that show one kind of time: also which one.
+const ofEvent = () => about.waits ? {...selection(), event: choice.event} : selection();
 
 function findRange() {
 	const number = (s, other) => s !== '' && isFinite(+s) && +s >= 0 ? +s : other;

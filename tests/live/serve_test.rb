@@ -96,6 +96,7 @@ class ServeTest < LiveTest
     target.wait_for('waiting')
     threads = Dir.children("/proc/#{target.pid}/task").size
     serve('--mode', 'states', '-p', target.pid)
+    assert_equal '"event":"cpu","waits":true', get('').body[/"event":"\w+","waits":\w+/], 'the page offers to show them'
     wait_for_seconds(4)
     [[1, 2], [2, 4], [0, 4]].each do |from, to|
       range = "from=#{from}s&to=#{to}s"

@@ -195,6 +195,18 @@ static inline uint32_t builder_reason(struct profile_builder *b, uint32_t stack,
 	return builder_stack(b, stack, builder_add_frame(b, &frame));
 }
 
+/* The same of a wait of which it is known for whom or which file it is: @on. */
+static inline uint32_t builder_wait_for(struct profile_builder *b, uint32_t stack,
+					enum frame_reason reason, const char *on)
+{
+	struct profile_frame def = { .kind = FRAME_WAIT, .module = PROFILE_NONE, .reason = reason };
+	_cleanup_buf_ struct buf label = BUF_INIT;
+
+	wait_label_add(reason, on, &label);
+	def.name = builder_str(b, buf_str(&label));
+	return builder_stack(b, stack, builder_add_frame(b, &def));
+}
+
 static inline void builder_sample(struct profile_builder *b, uint32_t thread, uint32_t stack,
 				  uint64_t value, uint16_t flags)
 {

@@ -12,20 +12,6 @@
 
 static struct profile_builder b;
 
-/* @stack, that waits for @reason; @on: for what. */
-static uint32_t waits_for(uint32_t stack, enum frame_reason reason, const char *on)
-{
-	struct profile_frame def = { .kind = FRAME_WAIT, .module = PROFILE_NONE, .reason = reason };
-	_cleanup_buf_ struct buf label = BUF_INIT;
-	uint32_t frame, ret;
-
-	wait_label_add(reason, on, &label);
-	def.name = builder_str(&b, buf_str(&label));
-	builder_must(sink_frame(&b.out.sink, &def, &frame));
-	builder_must(sink_stack(&b.out.sink, stack, frame, &ret));
-	return ret;
-}
-
 static void setup(void)
 {
 	uint32_t thread, foo, bar;
@@ -37,10 +23,13 @@ static void setup(void)
 	builder_sample(&b, thread, foo, 1, 0);
 	builder_sample(&b, thread, bar, 2, SAMPLE_KERNEL);
 	builder_sample(&b, thread, bar, 3, SAMPLE_KERNEL | SAMPLE_PAGE_FAULT);
-	builder_sample(&b, thread, waits_for(foo, REASON_WAIT_NETWORK, "10.0.0.5:5432"), 4, 0);
-	builder_sample(&b, thread, waits_for(bar, REASON_WAIT_NETWORK, "10.0.0.5:5432"), 8, 0);
-	builder_sample(&b, thread, waits_for(bar, REASON_WAIT_NETWORK, "db.sock"), 16, 0);
-	builder_sample(&b, thread, waits_for(bar, REASON_WAIT_DISK, "db.sock"), 32, 0);
+	builder_sample(&b, thread, builder_wait_for(&b, foo, REASON_WAIT_NETWORK, "10.0.0.5:5432"),
+		       4, 0);
+	builder_sample(&b, thread, builder_wait_for(&b, bar, REASON_WAIT_NETWORK, "10.0.0.5:5432"),
+		       8, 0);
+	builder_sample(&b, thread, builder_wait_for(&b, bar, REASON_WAIT_NETWORK, "db.sock"), 16,
+		       0);
+	builder_sample(&b, thread, builder_wait_for(&b, bar, REASON_WAIT_DISK, "db.sock"), 32, 0);
 	builder_sample(&b, thread, builder_reason(&b, bar, REASON_WAIT_DISK), 64, 0);
 	builder_sample(&b, thread, builder_reason(&b, foo, REASON_WAIT_TIMER), 128, 0);
 	builder_sample(&b, thread, builder_reason(&b, bar, REASON_WAIT_TIMER), 256, 0);

@@ -57,14 +57,7 @@ TestSuite(wait_percentiles, .init = setup, .fini = teardown);
 /* @method, that waits for @on. */
 static uint32_t waits_for(const char *method, const char *on)
 {
-	struct profile_frame def = { .kind = FRAME_WAIT,
-				     .module = PROFILE_NONE,
-				     .reason = REASON_WAIT_NETWORK };
-	_cleanup_buf_ struct buf label = BUF_INIT;
-
-	wait_label_add(REASON_WAIT_NETWORK, on, &label);
-	def.name = builder_str(&b, buf_str(&label));
-	return builder_stack(&b, builder_path(&b, method), builder_add_frame(&b, &def));
+	return builder_wait_for(&b, builder_path(&b, method), REASON_WAIT_NETWORK, on);
 }
 
 /* A thread runs between two waits. */
