@@ -24,7 +24,7 @@
 #define RBPF_COMM_LEN	      16   /* TASK_COMM_LEN */
 #define RBPF_SENT_SLOTS	      65536 /* remembered stacks; a power of two */
 #define RBPF_EPOCH_SHIFT      30    /* an epoch is 2^30 ns, about 1.07 s */
-#define RBPF_CHECKPOINT	      16    /* outer frames are sent once, in multiples of so many */
+#define RBPF_CHECKPOINT	      8	    /* outer frames are sent once, in multiples of so many */
 #define RBPF_MAX_CHECKPOINTS  (RBPF_MAX_FRAMES / RBPF_CHECKPOINT)
 #define RBPF_CHECKPOINT_SHIFT 35 /* and again after 2^35 ns, about 34 s, at the latest */
 /* … or 2^33 ns, 9 s, of native ones: they may be held for long, until their symbols are read. */

@@ -38,6 +38,11 @@ static void teardown(struct fixture *f)
 	image_free(f->img);
 }
 
+/* Of @n outermost frames so many are in checkpoints. */
+#define COVERED(n) ((n) / RBPF_CHECKPOINT * RBPF_CHECKPOINT)
+/* A stack of @n frames has so many checkpoints, as the innermost frame is in none. */
+#define POINTS(n)  (((n)-1) / RBPF_CHECKPOINT)
+
 /* @n frames, of which the outermost @same are those of any other such stack. */
 static void stack(struct fixture *f, uint32_t n, uint32_t same)
 {
@@ -95,14 +100,14 @@ Test(checkpoints, what_was_sent_is_left_out)
 
 	setup(&f);
 	stack(&f, 100, 70);
-	expect_sent(&f, SEED, 0, 6);
+	expect_sent(&f, SEED, 0, POINTS(100));
 	stack(&f, 90, 70);
-	expect_sent(&f, SEED, 64, 1);
+	expect_sent(&f, SEED, COVERED(70), POINTS(90) - POINTS(71));
 	/* Of the second one, too. */
 	stack(&f, 90, 70);
-	expect_sent(&f, SEED, 80, 0);
+	expect_sent(&f, SEED, COVERED(89), 0);
 	stack(&f, 75, 40);
-	expect_sent(&f, SEED, 32, 2);
+	expect_sent(&f, SEED, COVERED(40), POINTS(75) - POINTS(41));
 	teardown(&f);
 }
 
@@ -114,10 +119,10 @@ Test(checkpoints, the_innermost_frame_is_always_sent)
 
 	setup(&f);
 	stack(&f, 64, 64);
-	expect_sent(&f, SEED, 0, 3);
+	expect_sent(&f, SEED, 0, POINTS(64));
 	for (n = 1; n <= 64; n++) {
 		stack(&f, n, 64);
-		expect_sent(&f, SEED, (n - 1) / RBPF_CHECKPOINT * RBPF_CHECKPOINT, 0);
+		expect_sent(&f, SEED, COVERED(n - 1), 0);
 	}
 	teardown(&f);
 }
@@ -128,9 +133,9 @@ Test(checkpoints, of_another_seed)
 
 	setup(&f);
 	stack(&f, 100, 100);
-	expect_sent(&f, SEED, 0, 6);
+	expect_sent(&f, SEED, 0, POINTS(100));
 	stack(&f, 100, 100);
-	expect_sent(&f, SEED + 1, 0, 6);
+	expect_sent(&f, SEED + 1, 0, POINTS(100));
 	stack(&f, 100, 100);
 	expect_sent(&f, 0, 0, 0);
 	teardown(&f);
@@ -148,15 +153,15 @@ Test(checkpoints, each_member_of_a_frame_counts)
 	me[1] = image_ment(f.img, f.img->object, "map", IMAGE_CFUNC);
 	for (i = 0; i < 4; i++) {
 		stack(&f, 40, 40);
-		f.w->frames[30].me = me[0];
-		expect_sent(&f, SEED + (uint64_t)i, 0, 2);
+		f.w->frames[35].me = me[0];
+		expect_sent(&f, SEED + (uint64_t)i, 0, POINTS(40));
 		stack(&f, 40, 40);
-		f.w->frames[30].me = me[i == 0];
-		f.w->frames[30].pc += i == 1 ? 8 : 0;
-		f.w->frames[30].iseq = i == 2 ? f.iseqs[3] : f.w->frames[30].iseq;
+		f.w->frames[35].me = me[i == 0];
+		f.w->frames[35].pc += i == 1 ? 8 : 0;
+		f.w->frames[35].iseq = i == 2 ? f.iseqs[3] : f.w->frames[35].iseq;
 		if (i == 3)
-			f.w->frames[30].iseq = 0;
-		expect_sent(&f, SEED + (uint64_t)i, 0, 2);
+			f.w->frames[35].iseq = 0;
+		expect_sent(&f, SEED + (uint64_t)i, 0, POINTS(40));
 	}
 	teardown(&f);
 }
@@ -169,10 +174,10 @@ Test(checkpoints, put_off_method_entries)
 	setup(&f);
 	stack(&f, 40, 40);
 	f.w->frames[30].me = 0x7000 | ME_PENDING;
-	expect_sent(&f, SEED, 0, 2);
+	expect_sent(&f, SEED, 0, POINTS(40));
 	stack(&f, 40, 40);
 	f.w->frames[30].me = 0x8000 | ME_PENDING;
-	expect_sent(&f, SEED, 32, 0);
+	expect_sent(&f, SEED, COVERED(39), 0);
 	teardown(&f);
 }
 
@@ -189,18 +194,18 @@ Test(checkpoints, only_old_objects_last)
 		image_put64(f.img, f.iseqs[i], image_get64(f.img, f.iseqs[i]) | old);
 	stack(&f, 100, 100);
 	f.w->frames[100 - 1 - 40].iseq = f.iseqs[3];
-	expect_sent(&f, SEED, 0, 2);
+	expect_sent(&f, SEED, 0, POINTS(41));
 	cr_expect_eq(f.w->n_durable, 40);
 	stack(&f, 100, 100);
 	f.w->frames[100 - 1 - 40].iseq = f.iseqs[3];
-	expect_sent(&f, SEED, 32, 0);
+	expect_sent(&f, SEED, COVERED(40), 0);
 	cr_expect_eq(f.w->n_durable, 40);
 	/* It has become old. */
 	image_put64(f.img, f.iseqs[3], image_get64(f.img, f.iseqs[3]) | old);
 	walk_host_seed(f.w, 1);
 	stack(&f, 100, 100);
 	f.w->frames[100 - 1 - 40].iseq = f.iseqs[3];
-	expect_sent(&f, SEED, 32, 4);
+	expect_sent(&f, SEED, COVERED(40), POINTS(100) - POINTS(41));
 	cr_expect_eq(f.w->n_durable, 100);
 	teardown(&f);
 }
@@ -214,10 +219,10 @@ Test(checkpoints, young_ones_last_for_an_era)
 	setup(&f);
 	f.w->old_seed = 12345;
 	stack(&f, 100, 100);
-	expect_sent(&f, SEED, 0, 6);
+	expect_sent(&f, SEED, 0, POINTS(100));
 	cr_expect_not(f.w->lasting);
 	stack(&f, 90, 70);
-	expect_sent(&f, SEED, 64, 1);
+	expect_sent(&f, SEED, COVERED(70), POINTS(90) - POINTS(71));
 	cr_expect_eq(f.w->n_durable, 90);
 	/* The outermost one tells, and if it cannot be read, it is not old. */
 	image_put64(f.img, f.iseqs[0], image_get64(f.img, f.iseqs[0]) | old);
@@ -228,7 +233,7 @@ Test(checkpoints, young_ones_last_for_an_era)
 	cr_expect_eq(f.w->n_durable, 1);
 	stack(&f, 100, 100);
 	f.w->frames[99].iseq = 0x5000;
-	expect_sent(&f, SEED + 2, 0, 6);
+	expect_sent(&f, SEED + 2, 0, POINTS(100));
 	cr_expect_not(f.w->lasting);
 	teardown(&f);
 }
@@ -249,7 +254,7 @@ Test(checkpoints, only_old_method_entries_last)
 		stack(&f, 100, 100);
 		f.w->frames[50].me = me;
 		f.w->frames[50].iseq *= i;
-		expect_sent(&f, SEED + i, 0, 3);
+		expect_sent(&f, SEED + i, 0, POINTS(50));
 		cr_expect_eq(f.w->n_durable, 49);
 	}
 	image_put64(f.img, me, image_get64(f.img, me) | old);
@@ -257,7 +262,7 @@ Test(checkpoints, only_old_method_entries_last)
 		stack(&f, 100, 100);
 		f.w->frames[50].me = me;
 		f.w->frames[50].iseq *= i;
-		expect_sent(&f, SEED + i, 48, 3);
+		expect_sent(&f, SEED + i, COVERED(49), POINTS(100) - POINTS(50));
 		cr_expect_eq(f.w->n_durable, 100);
 	}
 	teardown(&f);
@@ -365,22 +370,22 @@ Test(checkpoints, of_native_stacks)
 
 	setup(&f);
 	native_stack(&f, 100, 70);
-	expect_native_sent(&f, SEED, 0, 6);
+	expect_native_sent(&f, SEED, 0, POINTS(100));
 	native_stack(&f, 90, 70);
-	expect_native_sent(&f, SEED, 64, 1);
+	expect_native_sent(&f, SEED, COVERED(70), POINTS(90) - POINTS(71));
 	native_stack(&f, 75, 40);
-	expect_native_sent(&f, SEED, 32, 2);
+	expect_native_sent(&f, SEED, COVERED(40), POINTS(75) - POINTS(41));
 	/* One word that is another one, and there is nothing outside of it. */
 	native_stack(&f, 75, 40);
 	f.w->native.frames[74]++;
-	expect_native_sent(&f, SEED, 0, 4);
+	expect_native_sent(&f, SEED, 0, POINTS(75));
 	/* What is sent of the one leaves nothing to the next. */
 	for (n = 1; n <= 64; n++) {
 		native_stack(&f, n, 64);
-		expect_native_sent(&f, SEED, (n - 1) / RBPF_CHECKPOINT * RBPF_CHECKPOINT, 0);
+		expect_native_sent(&f, SEED, COVERED(n - 1), 0);
 	}
 	native_stack(&f, 100, 70);
-	expect_native_sent(&f, SEED + 1, 0, 6);
+	expect_native_sent(&f, SEED + 1, 0, POINTS(100));
 	teardown(&f);
 }
 
@@ -391,14 +396,14 @@ Test(checkpoints, native_ones_of_one_kind)
 
 	setup(&f);
 	native_stack(&f, 40, 40);
-	expect_native_sent(&f, SEED, 0, 2);
+	expect_native_sent(&f, SEED, 0, POINTS(40));
 	native_stack(&f, 40, 40);
-	expect_native_sent(&f, SEED + 1, 0, 2);
+	expect_native_sent(&f, SEED + 1, 0, POINTS(40));
 	f.w->native.end = RBPF_NATIVE_NO_RULE;
 	native_stack(&f, 40, 40);
-	expect_native_sent(&f, SEED, 0, 2);
+	expect_native_sent(&f, SEED, 0, POINTS(40));
 	native_stack(&f, 40, 40);
-	expect_native_sent(&f, SEED, 32, 0);
+	expect_native_sent(&f, SEED, COVERED(39), 0);
 	teardown(&f);
 }
 
@@ -410,7 +415,7 @@ Test(checkpoints, the_largest_native_stack)
 
 	setup(&f);
 	native_stack(&f, n, n);
-	expect_native_sent(&f, SEED, 0, (n - 1) / RBPF_CHECKPOINT);
+	expect_native_sent(&f, SEED, 0, POINTS(n));
 	native_stack(&f, n, n);
 	expect_native_sent(&f, SEED, n - 1, 0);
 	teardown(&f);
