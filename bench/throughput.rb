@@ -22,6 +22,7 @@ class Throughput
     'states' => [RecordingCost::SETTLED, '--mode', 'states'],
     'states, --waker' => [RecordingCost::SETTLED, '--mode', 'states', '--waker'],
     'cpu, later' => [LATER],
+    'cpu, 49 Hz, later' => [LATER, '-F', '49'],
     'states, later' => [LATER, '--mode', 'states'],
     '--waker, later' => [LATER, '--mode', 'states', '--waker']
   }.freeze
