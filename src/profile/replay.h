@@ -34,7 +34,8 @@ int profile_each_sample(const struct profile *p, const struct replay *from, samp
 
 /*
  * The same with each wait of @p that is counted in its aggregate_waits, in the order in which they
- * were over: a sample whose value is all its length (wait_lengths.h). @p has whole_waits.
+ * were over: a sample whose value is all its length, and whose time its end (wait_lengths.h). @p
+ * has whole_waits.
  */
 int profile_each_wait(const struct profile *p, const struct replay *from, sample_fn *fn, void *arg,
 		      struct err *err);

@@ -11,6 +11,7 @@
 struct open_wait {
 	uint64_t since, until;		/* ns, CLOCK_MONOTONIC; until is 0 if there was none */
 	uint16_t reason;		/* enum frame_reason: what for */
+	uint16_t edges;			/* SAMPLE_BEFORE and SAMPLE_AFTER of all its samples */
 	bool counts;			/* a sample of it was selected: … */
 	struct profile_sample selected; /* … the last one */
 };
@@ -39,6 +40,8 @@ static int tell(const struct wait_lengths *w, struct open_wait *wait)
 		return 0;
 	wait->counts = false;
 	wait->selected.value = wait->until - wait->since;
+	wait->selected.ts = wait->until;
+	wait->selected.flags |= wait->edges;
 	return w->fn(w->arg, &wait->selected);
 }
 
@@ -60,8 +63,10 @@ int wait_lengths_note(struct wait_lengths *w, const struct profile *p,
 		r = tell(w, wait);
 		wait->since = since;
 		wait->reason = reason;
+		wait->edges = 0;
 	}
 	wait->until = recorded->ts;
+	wait->edges |= recorded->flags & (SAMPLE_BEFORE | SAMPLE_AFTER);
 	if (selected) {
 		wait->counts = true;
 		wait->selected = *selected;

@@ -9,7 +9,8 @@
  * after that is for something else, and a wait of its own.
  *
  * A wait is told when it is over, or the recording is: as its last selected sample, but with all
- * its length, as far as the recording has it, as its value. Not thread-safe.
+ * its length, as far as the recording has it, as its value, with its end as its time, and with
+ * SAMPLE_BEFORE and SAMPLE_AFTER if it goes beyond the recording. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_WAIT_LENGTHS_H
 #define RBPF_PROFILE_WAIT_LENGTHS_H
