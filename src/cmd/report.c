@@ -17,12 +17,14 @@
 #include "view/expr.h"
 #include "view/filter.h"
 #include "view/longest_requests.h"
+#include "view/longest_waits.h"
 #include "view/thread_series.h"
 
 #define DEFAULT_LIMIT	     30
 #define DEFAULT_STACKS	     5 /* each fills a screen */
-/* Single requests, for people and for programs. */
+/* Single requests and waits, for people and for programs. */
 #define DEFAULT_LONGEST	     5
+#define DEFAULT_WAITS	     10
 #define DEFAULT_LONGEST_JSON 100
 
 typedef int (*renderer)(const struct report *r, struct buf *out, struct err *err);
@@ -52,6 +54,7 @@ enum {
 	KIND_BOTH,
 	KIND_STATES,
 	KIND_REQUESTS,
+	KIND_WAITS,
 	KIND_INFO,
 	N_KINDS,
 };
@@ -77,6 +80,7 @@ static int choose_kind(const struct report_line *line, struct report_kind *ret, 
 				  NULL },
 		[KIND_REQUESTS] = { line->requests, "--requests", report_requests,
 				    report_requests_json, report_requests_csv },
+		[KIND_WAITS] = { line->waits, "--waits", report_waits, report_waits_json, NULL },
 		[KIND_INFO] = { line->info, "--info", report_info, NULL, NULL },
 	};
 	const struct report_kind *chosen = &kinds[KIND_FLAT];
@@ -124,7 +128,10 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 static int check_line(const struct report_line *line, struct err *err)
 {
 	/* What a row is there, and which comes first. */
-	const char *fixed = line->states ? "--states" : line->requests ? "--requests" : NULL;
+	const char *fixed = line->states     ? "--states"
+			    : line->requests ? "--requests"
+			    : line->waits    ? "--waits"
+					     : NULL;
 	const char *narrow = line->gc				? "--gc"
 			     : line->tree			? "--tree"
 			     : asks_neighbours(line)		? neighbours_option(line)
@@ -155,14 +162,23 @@ static int check_line(const struct report_line *line, struct err *err)
 	return 0;
 }
 
+static int refuse_cpu_time(struct err *err)
+{
+	err_set(err, -EINVAL, ERR_USAGE, "--waits and --event %s exclude each other", EVENT_CPU);
+	err_hint(err, "waits are of the events %s and %s", EVENT_WAIT, EVENT_WALL);
+	return -EINVAL;
+}
+
 /*
  * What shows states needs an event whose samples have some: all time, if none is asked for; what
- * waits were for needs that of waits. A table of states is of nothing else than all time, for they
- * add up to what has passed.
+ * waits were for, and single ones, need that of waits. A table of states is of nothing else than
+ * all time, for they add up to what has passed.
  */
 static int choose_event(const struct report_line *line, const char **event, struct err *err)
 {
+	const bool of_waits = line->waits || line->by == FLAT_BY_PEER;
 	const char *what = line->states		       ? "--states"
+			   : line->waits	       ? "--waits"
 			   : line->by == FLAT_BY_STATE ? "--by state"
 			   : line->by == FLAT_BY_PEER  ? "--by peer"
 						       : NULL;
@@ -170,7 +186,9 @@ static int choose_event(const struct report_line *line, const char **event, stru
 	if (!what)
 		return 0;
 	if (!*event)
-		*event = line->by == FLAT_BY_PEER ? EVENT_WAIT : EVENT_WALL;
+		*event = of_waits ? EVENT_WAIT : EVENT_WALL;
+	if (line->waits && !strcmp(*event, EVENT_CPU))
+		return refuse_cpu_time(err);
 	if (line->states ? !strcmp(*event, EVENT_WALL) : event_is_of_own_time(*event))
 		return 0;
 	return cmd_refuse_event(&line->filter, what, *event, err);
@@ -215,13 +233,37 @@ static uint64_t rows_wanted(const struct report_line *line, renderer render)
 	return line->limit;
 }
 
-/* How many single requests are listed. */
-static size_t requests_wanted(const struct report_line *line)
+/* How many single requests or waits are listed; @most: at most. */
+static size_t longest_wanted(const struct report_line *line, size_t usual, size_t most)
 {
 	if (line->limit == REPORT_NO_LIMIT)
-		return line->json ? DEFAULT_LONGEST_JSON : DEFAULT_LONGEST;
-	return line->limit && line->limit < LONGEST_REQUESTS_MAX ? (size_t)line->limit
-								 : LONGEST_REQUESTS_MAX;
+		return line->json ? DEFAULT_LONGEST_JSON : usual;
+	return line->limit && line->limit < most ? (size_t)line->limit : most;
+}
+
+/* Whether what is selected by states says itself which idle waits are wanted. */
+static bool asks_states(const struct view_filter *f)
+{
+	return f->states || (f->expr && view_expr_has(f->expr, EXPR_STATE));
+}
+
+/* Whether single waits can be told of @rec, and of what is selected of it. */
+static int check_waits(const struct recording *rec, struct err *err)
+{
+	const struct profile *p = &rec->profile;
+
+	if (p->whole_waits)
+		return 0;
+	if (p->n_cuts) {
+		err_set(err, -EINVAL, ERR_USAGE,
+			"--waits needs a --filter that selects one range of times");
+		err_hint(err, "--from and --to do, and 'time >= 1s and time < 2s and ...'");
+		return -EINVAL;
+	}
+	err_set(err, -ENODATA, ERR_EMPTY,
+		"%s has no single waits: they were added up by the second", recording_name(rec));
+	err_hint(err, "'rbpf record --mode states' records each; top and serve do not");
+	return -ENODATA;
 }
 
 /* The compiled patterns of the command line. */
@@ -325,8 +367,8 @@ static struct read_options needs_of(const struct report_line *line, renderer ren
 	const bool by_time = line->by == FLAT_BY_TIME, by_trace = line->by == FLAT_BY_TRACE;
 	/* The longest requests, by a filter of samples. */
 	const bool longest = line->requests && !line->csv;
-	/* Rows have percentiles. */
-	const bool by_wait = line->by == FLAT_BY_STATE || line->by == FLAT_BY_PEER;
+	/* Rows have percentiles, or are waits. */
+	const bool by_wait = line->waits || line->by == FLAT_BY_STATE || line->by == FLAT_BY_PEER;
 
 	return (struct read_options) {
 		.wall = is_of_all_time(line),
@@ -336,7 +378,7 @@ static struct read_options needs_of(const struct report_line *line, renderer ren
 		.read_again = by_time || (longest && longest_requests_need_samples(filter)),
 		.by_thread = is_by_thread(line, filter),
 		.by_request = line->requests || line->by == FLAT_BY_REQUEST || by_trace,
-		.lengths = has_lengths(line, render),
+		.lengths = line->waits || has_lengths(line, render),
 		.whole_waits = by_wait,
 		.keep_waits = by_wait && is_shaped(line),
 		.spans = by_trace,
@@ -376,7 +418,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	report.limit = rows_wanted(line, render);
-	report.longest = requests_wanted(line);
+	report.longest = longest_wanted(line, DEFAULT_LONGEST, LONGEST_REQUESTS_MAX);
+	report.waits = longest_wanted(line, DEFAULT_WAITS, LONGEST_WAITS_MAX);
 	r = compile_patterns(line, patterns, &report, err);
 	if (!r)
 		r = choose_event(line, &filter->event, err);
@@ -385,8 +428,13 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	needs = needs_of(line, render, filter);
 	/* These leave samples out, and who was charged with what is not known any more. */
 	report.gvl_pairs = is_of_all_time(line) && !is_shaped(line);
+	report.with_idle = asks_states(filter);
 	r = (is_of_any_event(line, filter) ? cmd_open_recording_of_any_event : cmd_open_recording)(
 		ctx, line->input, rest, filter, &needs, &rec, err);
+	if (r)
+		return r;
+	if (line->waits)
+		r = check_waits(&rec, err);
 	if (r)
 		return r;
 	/* A filter for traces has said so already. */

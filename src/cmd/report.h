@@ -19,7 +19,7 @@ struct report_line {
 	unsigned int by;   /* enum flat_by */
 	unsigned int sort; /* enum flat_sort, or OPTION_UNSET */
 	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
-	bool tree, inverted, gc, states, requests, json, csv, md, info, merge_threads;
+	bool tree, inverted, gc, states, requests, waits, json, csv, md, info, merge_threads;
 	const char *callers, *callees, *sandwich, *match; /* regexes or NULL */
 	struct shape_options shape;
 	struct filter_options filter;

@@ -73,7 +73,7 @@ static const struct option_spec specs[] = {
 		.arg = "N",
 		.help = "rows to show, 0 for all (default 30; 5 stacks with --stack both; all with "
 			"--tree, --requests, --json, --csv and seconds in their order; of single "
-			"requests 5, 100 with --json, and 500 at most)",
+			"requests 5, of single waits 10, of both 100 with --json, and 500 at most)",
 		.min = 0,
 		.max = 1000000000,
 	},
@@ -146,6 +146,13 @@ static const struct option_spec specs[] = {
 			"they were, and the longest single ones",
 	},
 	{
+		.name = "waits",
+		.type = OPTION_FLAG,
+		OPT(waits),
+		.help = "print the longest single waits: when, for what, of which thread, and in "
+			"which method (of recordings made with --mode states)",
+	},
+	{
 		.name = "json",
 		.type = OPTION_FLAG,
 		OPT(json),
@@ -208,6 +215,8 @@ static const struct command_example examples[] = {
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
 	{ "rbpf report --by request", "which requests and jobs use the CPU" },
 	{ "rbpf report --requests", "how many were seen of each, and how long these took" },
+	{ "rbpf report --waits --state disk,network",
+	  "the ten longest waits for a file or the network" },
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
 	{ "rbpf report --sandwich '^Cart#total$'", "who calls a method, and whom it calls" },

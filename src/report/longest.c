@@ -33,14 +33,6 @@ static const struct profile_thread *thread_of(const struct report *r,
 	return &r->rec->profile.threads[request_of(r, one)->thread];
 }
 
-/* In ns since the start. The buffers of the kernel may hold samples of just before that. */
-static uint64_t since_start(const struct report *r, uint64_t ts)
-{
-	const uint64_t start = r->rec->profile.meta.start_monotonic_ns;
-
-	return ts > start ? ts - start : 0;
-}
-
 /* Of what was added up by the second it is not known which request a sample is of. */
 static bool is_told(const struct report *r)
 {
@@ -100,11 +92,10 @@ static void add_row(const struct report *r, const struct longest_request *one, b
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_request *request = request_of(r, one);
-	const uint64_t begin_ms = since_start(r, request->first_ts) / NSEC_PER_MSEC;
 	_cleanup_buf_ struct buf thread = BUF_INIT;
 
 	add_length(one, t);
-	table_cell(t, "%" PRIu64 ".%03us", begin_ms / 1000, (unsigned int)(begin_ms % 1000));
+	report_add_begin(report_since_start(r, request->first_ts), t);
 	if (states)
 		add_states(one, t);
 	else
@@ -162,11 +153,6 @@ static void add_notes(const struct report *r, const struct longest_requests *lis
 				"between them\n");
 }
 
-static void add_since_start(const char *option, uint64_t us, struct buf *out)
-{
-	buf_addf(out, " %s %" PRIu64 ".%06us", option, us / 1000000, (unsigned int)(us % 1000000));
-}
-
 /* How to look at the first one. What came from a pipe cannot be read again. */
 static void add_next(const struct report *r, const struct longest_request *first, struct buf *out)
 {
@@ -178,9 +164,8 @@ static void add_next(const struct report *r, const struct longest_request *first
 	buf_addf(out, "  the first one: rbpf flame -i %s%s%s --tid %" PRIu32, r->rec->path,
 		 strcmp(event, EVENT_WALL) ? "" : " --event ",
 		 strcmp(event, EVENT_WALL) ? "" : EVENT_WALL, thread_of(r, first)->tid);
-	add_since_start("--from", since_start(r, request->first_ts) / NSEC_PER_USEC, out);
-	/* What is at --to is left out. */
-	add_since_start("--to", since_start(r, request->last_ts) / NSEC_PER_USEC + 1, out);
+	report_add_between(report_since_start(r, request->first_ts),
+			   report_since_start(r, request->last_ts), out);
 	buf_addstr(out, " > longest.svg\n");
 }
 
@@ -217,7 +202,7 @@ static void row_json(const struct report *r, const struct longest_request *one, 
 	json_u64(j, "pid", p->processes[thread->process].pid);
 	json_u64(j, "tid", thread->tid);
 	json_str(j, "thread", profile_str(p, thread->name));
-	json_u64(j, "from_ns", since_start(r, request->first_ts));
+	json_u64(j, "from_ns", report_since_start(r, request->first_ts));
 	json_u64(j, "length_ns", one->length.least);
 	json_u64(j, "length_most_ns", one->length.most);
 	if (one->begin_unknown)

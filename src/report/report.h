@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c,
- * states.c, requests.c, longest.c), JSON and CSV. Nothing here prints.
+ * states.c, requests.c, longest.c, waits.c), JSON and CSV. Nothing here prints.
  */
 #ifndef RBPF_REPORT_REPORT_H
 #define RBPF_REPORT_REPORT_H
@@ -20,6 +20,7 @@
 struct buf;
 struct err;
 struct gc_report;
+struct table;
 struct view_filter;
 
 #define REPORT_NO_LIMIT UINT64_MAX
@@ -28,7 +29,7 @@ struct view_filter;
 struct report {
 	const struct recording *rec;
 	const struct view_filter *filter;
-	/* Where rec was read from: of FLAT_BY_TIME, of longest, and of percentiles. */
+	/* Where rec was read from: of FLAT_BY_TIME, of longest, of waits, and of percentiles. */
 	struct replay from;
 	enum flat_by by;
 	enum flat_sort sort;
@@ -39,6 +40,8 @@ struct report {
 	bool inverted;	/* of report_tree(): callers below */
 	bool gvl_pairs; /* of report_requests(): say which made which wait (view/gvl_pairs.h) … */
 	size_t longest; /* … and list so many single ones (view/longest_requests.h); 0: none */
+	size_t waits;	/* of report_waits(): so many (view/longest_waits.h) … */
+	bool with_idle; /* … also those of threads that have nothing to do */
 	const regex_t
 		*match; /* rows of the tables of report_flat() whose name matches; NULL: all */
 	const regex_t *method;	    /* of report_neighbours(): whose … */
@@ -107,9 +110,15 @@ int report_requests(const struct report *r, struct buf *out, struct err *err);
 int report_requests_json(const struct report *r, struct buf *out, struct err *err);
 int report_requests_csv(const struct report *r, struct buf *out, struct err *err);
 
+/*
+ * The single waits that were longest (view/longest_waits.h), of a profile with whole_waits.
+ * ERR_EMPTY also if only idle ones pass the filters, and these are left out.
+ */
+int report_waits(const struct report *r, struct buf *out, struct err *err);
+int report_waits_json(const struct report *r, struct buf *out, struct err *err);
+
 struct json;
 struct request_length;
-struct table;
 
 /*
  * A part of these, if r->longest asks for it: those that took longest, one by one. In JSON a member
@@ -189,10 +198,17 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 void report_hidden(size_t rows, size_t shown, struct buf *out);
 
 /*
- * Append what a clock on the wall showed when @second of the recording began, in a form that --from
- * takes and that is in this second; nothing if that is unknown.
+ * Append what a clock on the wall showed @ns after the recording began, in a form that --from
+ * takes, and not before that; nothing if it is unknown.
  */
-void report_add_clock(const struct profile *p, uint32_t second, struct buf *out);
+void report_add_clock(const struct profile *p, uint64_t ns, struct buf *out);
+
+/* How long after the start of the recording @ts was, a time of the profile; in ns. */
+uint64_t report_since_start(const struct report *r, uint64_t ts);
+
+/* A cell with such a time, "2.170s", and options that select what was from one to another. */
+void report_add_begin(uint64_t ns, struct table *t);
+void report_add_between(uint64_t from_ns, uint64_t to_ns, struct buf *out);
 
 /* The name of a row that is by @by and, if rows of that kind have one, its place, for people. */
 void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,

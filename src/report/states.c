@@ -122,7 +122,7 @@ static void add_second(const struct report *r, const struct thread_states *t, co
 		table_cell(table, "all");
 	} else {
 		table_cell(table, "%" PRIu32 "s", t->id);
-		report_add_clock(&r->rec->profile, t->id, &clock);
+		report_add_clock(&r->rec->profile, t->id * (uint64_t)NSEC_PER_SEC, &clock);
 	}
 	table_cell(table, "%s", buf_str(&clock));
 	table_cell(table, "%s", num_column(UNIT_NS, t->sum_ns).s);

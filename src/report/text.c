@@ -293,10 +293,10 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 }
 
 /* Rounded up: --from drops what is before the time that it is given. */
-void report_add_clock(const struct profile *p, uint32_t second, struct buf *out)
+void report_add_clock(const struct profile *p, uint64_t ns, struct buf *out)
 {
-	const uint64_t ns = p->meta.start_realtime_ns + second * (uint64_t)NSEC_PER_SEC;
-	const uint64_t ms = (ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	const uint64_t at_ns = p->meta.start_realtime_ns + ns;
+	const uint64_t ms = (at_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
 	time_t at = (time_t)(ms / 1000);
 	char text[40];
 	struct tm tm;
@@ -304,6 +304,30 @@ void report_add_clock(const struct profile *p, uint32_t second, struct buf *out)
 	if (p->meta.start_realtime_ns && localtime_r(&at, &tm) &&
 	    strftime(text, sizeof(text), "%H:%M:%S", &tm))
 		buf_addf(out, "%s.%03u", text, (unsigned int)(ms % 1000));
+}
+
+/* The buffers of the kernel may hold samples of just before the start. */
+uint64_t report_since_start(const struct report *r, uint64_t ts)
+{
+	const uint64_t start = r->rec->profile.meta.start_monotonic_ns;
+
+	return ts > start ? ts - start : 0;
+}
+
+void report_add_begin(uint64_t ns, struct table *t)
+{
+	const uint64_t ms = ns / NSEC_PER_MSEC;
+
+	table_cell(t, "%" PRIu64 ".%03us", ms / 1000, (unsigned int)(ms % 1000));
+}
+
+/* What is at --to is left out. */
+void report_add_between(uint64_t from_ns, uint64_t to_ns, struct buf *out)
+{
+	const uint64_t from = from_ns / NSEC_PER_USEC, to = to_ns / NSEC_PER_USEC + 1;
+
+	buf_addf(out, " --from %" PRIu64 ".%06us --to %" PRIu64 ".%06us", from / 1000000,
+		 (unsigned int)(from % 1000000), to / 1000000, (unsigned int)(to % 1000000));
 }
 
 void report_row_place(const struct report *r, enum flat_by by, const struct flat_row *row,
@@ -345,7 +369,7 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		buf_addstr(out, request_label(p, row->request));
 		return;
 	case FLAT_BY_TIME:
-		report_add_clock(p, row->id, out);
+		report_add_clock(p, row->id * (uint64_t)NSEC_PER_SEC, out);
 		return;
 	case FLAT_BY_STATE:
 		buf_addf(out, "%s%s%s", state_text(row->id & STATE_MASK),

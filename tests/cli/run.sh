@@ -275,10 +275,21 @@ for other in --tree --gc; do
 	refuse "$other and --states exclude each other" report --states $other full.data
 done
 refuse "--csv and --states exclude each other" report --states --csv full.data
-for one in --requests --states; do
+for one in --requests --states --waits; do
 	refuse "$one and --info exclude each other" report $one --info full.data
 done
 refuse "--states and --by exclude each other" report --states --by line full.data
+refuse "--waits and --by exclude each other" report --waits --by thread full.data
+refuse "--waits and --sort exclude each other" report --waits --sort total full.data
+refuse "--csv and --waits exclude each other" report --waits --csv full.data
+refuse "--requests and --waits exclude each other" report --waits --requests full.data
+refuse "--match and --waits exclude each other" report --waits --match x full.data
+refuse "--waits and --event cpu exclude each other" report --waits --event cpu waits.data
+refuse "--waits and --blocker exclude each other" report --waits --blocker waits.data
+refuse "--waits and --waker exclude each other" report --waits --waker waits.data
+refuse "--waits needs a --filter that selects one range of times" report --waits --filter 'time < 1s or time > 2s' waits.data
+refuse "full.data has no event 'wait'" report --waits full.data
+refuse "full.data has no event 'wall'" report --waits --state disk full.data
 refuse "--states and --blocker exclude each other" report --states --blocker full.data
 refuse "--states and --waker exclude each other" report --states --waker full.data
 for event in cpu wait; do
@@ -643,6 +654,55 @@ if begin "the longest requests"; then
 	done
 	run report --requests --csv requests.data
 	if [ "$(wc -l < "$out")" = 3 ]; then ok; else not_ok "CSV has other rows"; fi
+fi
+# That of 2.5 s is one, though it was sent in three parts.
+if begin "the longest waits"; then
+	run report --waits waits.data
+	expect 0 ""
+	first='^ 2.50 s  0.010s  [0-9:]*\.010  disk  ruby (tid 4242)  Disk#load  /app/disk.rb:3$'
+	if sed -n 3p "$out" | grep -q "$first" && grep -c 'Disk#load' "$out" | grep -qx 4; then ok
+	else not_ok "all of them: $(cat "$out")"; fi
+	# The line below it is a command.
+	command=$(sed -n 's/^  around the first one: rbpf \(.*\) > wait.html$/\1/p' "$out")
+	# shellcheck disable=SC2086 # words
+	run $command
+	if grep -q 'Disk#load' "$out"; then expect 0 ""; else not_ok "its command: $command"; fi
+	for n in 1 3 0; do
+		run report --waits -n $n waits.data
+		if grep -c 'Disk#load' "$out" | grep -qx "[$((n ? n : 4))]"; then ok; else not_ok "-n $n"; fi
+	done
+	# Of a file and of what can be read only once, with all its length where a part of it is in the time.
+	long='"waits":\[{"length_ns":2500000000,"from_ns":10000000,"clock_ns":1700000000010000000,"state":"disk",'
+	for options in "" "--state disk" "--event wall" "--from 1s --to 1100ms" "--filter 'time >= 1s'" "--root Disk" "--tid 4242"; do
+		eval "run report --waits --json $options waits.data"
+		expect 0 ""
+		if grep -q "$long" "$out"; then ok; else not_ok "$options: $(cat "$out")"; fi
+		eval '"$rbpf" report --waits --json '"$options"' -i - < waits.data > got'
+		if cmp -s got "$out"; then ok; else not_ok "$options of a pipe"; fi
+	done
+	run report --waits --from 1s waits.data
+	if grep -q '  of a wait that goes beyond --from or --to, all of it$' "$out"; then ok; else not_ok "no note"; fi
+	run report --waits --md waits.data
+	if grep -q '| WAITED | BEGAN | CLOCK | FOR | THREAD |' "$out"; then ok; else not_ok "Markdown"; fi
+	# The request of each, and idle ones where they are asked for, in either way.
+	run report --waits requests.data
+	if sed -n 3p "$out" | grep -q '^ 690 ms  2.170s .*  CartsController#show  Cart#total  /app/cart.rb:3$' &&
+		grep -q '^  8 waits of threads with nothing to do left out' "$out"
+	then expect 0 ""; else not_ok "requests: $(cat "$out")"; fi
+	for options in "--state idle" "--filter 'state = idle'" "--filter 'state = idle or tid = 1'" "--root . --filter 'state = idle'"; do
+		eval "run report --waits --json $options poller.data"
+		expect 6 "*"
+		eval "run report --waits --json $options --idle 'Poller#run' poller.data"
+		if grep -q '"selected_waits":1,"idle_left_out":0,.*"state":"idle",.*"label":"Redis#blpop"' "$out"
+		then expect 0 ""; else not_ok "$options: $(cat "$out")"; fi
+	done
+	run report --waits --json --idle 'Poller#run' poller.data
+	if grep -q '"selected_waits":1,"idle_left_out":1,.*"label":"Import#perform"' "$out"
+	then expect 0 ""; else not_ok "idle: $(cat "$out")"; fi
+	run report --waits --state network --idle 'Poller#run' poller.data
+	expect 6 "rbpf: error: no wait of poller.data passes the filters"
+	run report --waits --idle 'Poller#run' --exclude Import poller.data
+	expect 6 "rbpf: error: no wait but idle ones of poller.data passes the filters"
 fi
 if begin "an event of several"; then
 	run report events.data

@@ -152,7 +152,7 @@ static void expect_clock(uint64_t start_ns, uint32_t second, const char *want)
 	struct err err = { 0 };
 	uint64_t since;
 
-	report_add_clock(&p, second, &text);
+	report_add_clock(&p, second * (uint64_t)NSEC_PER_SEC, &text);
 	cr_expect_str_eq(buf_str(&text), want);
 	cr_assert_eq(wall_time_parse(buf_str(&text), "--from", &t, &err), 0, "%s", err.msg);
 	since = wall_time_since(&t, start_ns);
