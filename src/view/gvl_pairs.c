@@ -9,28 +9,19 @@
 #include "base/intern.h"
 #include "profile/profile.h"
 #include "view/filter.h"
+#include "view/gvl_charges.h"
 #include "view/state.h"
 
 /* Parts of waits: a second or so of work. */
 #define MAX_PARTS 500000000u
 
-/*
- * All waiting in a process from the charge before it, exclusive, to @ts is charged to requests of
- * @kind.
- */
-struct charge {
-	uint64_t ts;
-	uint32_t process, kind;
-};
-
 struct blame {
 	const struct profile *profile;
 	const struct view_selection *selection;
-	struct charge *charges; /* by process and time; owned, as all below */
-	size_t n_charges, cap_charges;
-	uint8_t *states;     /* by stack (state.h) */
-	struct intern kinds; /* of pairs: waiting, holding */
-	struct gvl_pair *v;  /* by id of these */
+	struct gvl_charges charges; /* to kinds of requests; owned, as all below */
+	uint8_t *states;	    /* by stack (state.h) */
+	struct intern kinds;	    /* of pairs: waiting, holding */
+	struct gvl_pair *v;	    /* by id of these */
 	size_t cap;
 	uint64_t parts;
 	bool *serves; /* by thread: it has requests */
@@ -39,7 +30,7 @@ struct blame {
 
 static void blame_deinit(struct blame *b)
 {
-	free(b->charges);
+	gvl_charges_deinit(&b->charges);
 	free(b->states);
 	free(b->serves);
 	intern_deinit(&b->kinds);
@@ -54,20 +45,6 @@ void gvl_pairs_deinit(struct gvl_pairs *pairs)
 
 /* ---- who is charged ---- */
 
-static int compare_charges(const void *a, const void *b)
-{
-	const struct charge *x = a, *y = b;
-
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	return (x->ts > y->ts) - (x->ts < y->ts);
-}
-
-static uint32_t process_of(const struct profile *p, const struct profile_sample *s)
-{
-	return p->threads[s->thread].process;
-}
-
 static int take_charges(struct blame *b)
 {
 	const struct profile *p = b->profile;
@@ -77,34 +54,11 @@ static int take_charges(struct blame *b)
 
 		if (s->event == p->event)
 			continue;
-		if (array_reserve(b->charges, b->cap_charges, b->n_charges + 1))
+		if (gvl_charges_add(&b->charges, p, s, profile_sample_kind(p, s)))
 			return -ENOMEM;
-		b->charges[b->n_charges++] = (struct charge) {
-			.ts = s->ts,
-			.process = process_of(p, s),
-			.kind = profile_sample_kind(p, s),
-		};
 	}
-	if (b->n_charges)
-		qsort(b->charges, b->n_charges, sizeof(*b->charges), compare_charges);
+	gvl_charges_sort(&b->charges);
 	return 0;
-}
-
-/* The first charge of @process after @ts; its index, or that of whatever comes there. */
-static size_t first_after(const struct blame *b, uint32_t process, uint64_t ts)
-{
-	size_t low = 0, high = b->n_charges;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct charge *c = &b->charges[middle];
-
-		if (c->process < process || (c->process == process && c->ts <= ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 /* ---- who waits ---- */
@@ -124,24 +78,28 @@ static int add(struct blame *b, uint32_t waiting, uint32_t holding, uint64_t ns)
 	return 0;
 }
 
-/* Divide a wait, which ended at @s->ts. What nobody was charged with any more is left out. */
+/* A wait that is being divided. */
+struct divided {
+	struct blame *blame;
+	uint32_t waiting; /* kind of request */
+};
+
+static int add_part(void *arg, uint32_t holding, uint64_t ns)
+{
+	const struct divided *d = arg;
+
+	if (++d->blame->parts > MAX_PARTS)
+		return -E2BIG;
+	return add(d->blame, d->waiting, holding, ns);
+}
+
 static int divide(struct blame *b, const struct profile_sample *s)
 {
-	const uint32_t process = process_of(b->profile, s);
-	const uint32_t waiting = profile_sample_kind(b->profile, s);
-	uint64_t at = s->ts > s->value ? s->ts - s->value : 0;
-	int r = 0;
+	const struct profile *p = b->profile;
+	struct divided d = { .blame = b, .waiting = profile_sample_kind(p, s) };
 
-	for (size_t i = first_after(b, process, at);
-	     !r && i < b->n_charges && b->charges[i].process == process && at < s->ts; i++) {
-		const uint64_t until = b->charges[i].ts < s->ts ? b->charges[i].ts : s->ts;
-
-		if (++b->parts > MAX_PARTS)
-			return -E2BIG;
-		r = add(b, waiting, b->charges[i].kind, until - at);
-		at = until;
-	}
-	return r;
+	return gvl_charges_divide(&b->charges, p->threads[s->thread].process,
+				  s->ts > s->value ? s->ts - s->value : 0, s->ts, add_part, &d);
 }
 
 static int find_serving(struct blame *b)

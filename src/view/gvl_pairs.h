@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which requests made which requests wait for the GVL. Each sample of EVENT_GVL says who is charged
- * with all waiting in a process since the one before, and each wait for the GVL has its exact
- * times: so a wait is divided by whom the time that it lasted was charged to.
- *
- * Ractors have a GVL each, and a recording does not say which one a wait is for: with several of
- * them in a process this is wrong in part.
+ * Which requests made which requests wait for the GVL: each wait for it, whose times are exact, is
+ * divided by whom the time that it lasted was charged to (gvl_charges.h).
  */
 #ifndef RBPF_VIEW_GVL_PAIRS_H
 #define RBPF_VIEW_GVL_PAIRS_H
