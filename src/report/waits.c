@@ -49,7 +49,7 @@ static const char *peer_of(const struct profile *p, const struct longest_wait *w
 
 /* What waits of a list have, and so what is in the table. */
 struct wait_columns {
-	bool clock, request, beyond;
+	bool clock, request, holder, beyond;
 };
 
 static struct wait_columns find(const struct report *r, const struct longest_waits *list)
@@ -58,6 +58,7 @@ static struct wait_columns find(const struct report *r, const struct longest_wai
 
 	for (size_t i = 0; i < list->n; i++) {
 		ret.request |= list->v[i].request;
+		ret.holder |= list->v[i].holder != PROFILE_NONE;
 		ret.beyond |= list->v[i].began_before || list->v[i].went_on;
 	}
 	return ret;
@@ -75,6 +76,18 @@ static void add_reason(const struct profile *p, const struct longest_wait *wait,
 	buf_addstr(&text, n ? ": " : "");
 	buf_add(&text, peer, n);
 	buf_addf(&text, "%s%s", *and_gvl ? ", " : "", and_gvl);
+	table_cell(t, "%s", buf_str(&text));
+}
+
+/* "worker (tid 43), 98.0%" */
+static void add_holder(const struct profile *p, const struct longest_wait *wait, struct table *t)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT;
+
+	if (wait->holder != PROFILE_NONE) {
+		owner_label(p, OWNER_THREAD, wait->holder, &text);
+		buf_addf(&text, ", %s", num_percent(wait->held_ns, wait->ns).s);
+	}
 	table_cell(t, "%s", buf_str(&text));
 }
 
@@ -108,6 +121,8 @@ static void add_row(const struct report *r, const struct longest_wait *wait,
 		buf_reset(&text);
 	}
 	add_reason(p, wait, t);
+	if (found->holder)
+		add_holder(p, wait, t);
 	owner_label(p, OWNER_THREAD, wait->thread, &text);
 	table_cell(t, "%s", buf_str(&text));
 	if (found->request)
@@ -128,6 +143,8 @@ static int add_table(const struct report *r, const struct longest_waits *list,
 	if (found->clock)
 		columns[n++] = (struct table_column) { "CLOCK", TABLE_LEFT, TABLE_WHOLE };
 	columns[n++] = (struct table_column) { "FOR", TABLE_LEFT, TABLE_CUT_MIDDLE };
+	if (found->holder)
+		columns[n++] = (struct table_column) { "HELD BY", TABLE_LEFT, TABLE_CUT_MIDDLE };
 	columns[n++] = (struct table_column) { "THREAD", TABLE_LEFT, TABLE_CUT_MIDDLE };
 	if (found->request)
 		columns[n++] = (struct table_column) { "REQUEST", TABLE_LEFT, TABLE_CUT_MIDDLE };
@@ -152,6 +169,10 @@ static void add_notes(const struct report *r, const struct longest_waits *list,
 			out,
 			"  %s of threads with nothing to do left out; '--state idle' shows these\n",
 			num_of(list->idle, "wait", "waits").s);
+	if (found->holder)
+		buf_addstr(out,
+			   "  HELD BY: the thread that had the GVL for most of that time, as far "
+			   "as threads were charged with it\n");
 	if (found->beyond)
 		buf_addstr(out,
 			   "  ≥: at least; it began before the recording, or went on after it\n");
@@ -214,6 +235,11 @@ static void reason_json(const struct profile *p, const struct longest_wait *wait
 	json_u64(j, "gvl_held", !!(wait->state & STATE_HELD));
 	json_u64(j, "gvl_turn", !!(wait->state & STATE_TURN));
 	json_str(j, "peer", buf_str(&peer));
+	if (wait->holder == PROFILE_NONE)
+		return;
+	json_u64(j, "held_by_tid", p->threads[wait->holder].tid);
+	json_str(j, "held_by", profile_str(p, p->threads[wait->holder].name));
+	json_u64(j, "held_by_ns", wait->held_ns);
 }
 
 static void row_json(const struct report *r, const struct longest_wait *wait, struct json *j)

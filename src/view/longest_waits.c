@@ -8,6 +8,7 @@
 #include "profile/profile.h"
 #include "profile/replay.h"
 #include "view/filter.h"
+#include "view/gvl_holders.h"
 #include "view/state.h"
 
 struct wait_listing {
@@ -92,6 +93,7 @@ static int take_wait(void *arg, const struct profile_sample *wait)
 		.frame = l->profile->stacks[wait->stack].frame,
 		.method = method_of(l, wait->stack),
 		.state = state,
+		.holder = PROFILE_NONE,
 		.began_before = wait->flags & SAMPLE_BEFORE,
 		.went_on = wait->flags & SAMPLE_AFTER,
 	};
@@ -125,6 +127,10 @@ int longest_waits_build(const struct profile *p, const struct view_filter *f,
 	if (r)
 		return r;
 	keep_longest(&l);
+	if (!p->n_waits)
+		r = gvl_holders_find(p, from, l.v, l.n, err);
+	if (r)
+		return r;
 	*ret = (struct longest_waits) { .v = l.v,
 					.n = l.n,
 					.selected = view_selected_sum(l.selection).plain,

@@ -35,6 +35,12 @@ struct longest_wait {
 	 */
 	uint32_t method;
 	uint8_t state; /* enum thread_state, with STATE_HELD or STATE_TURN */
+	/*
+	 * Of a wait for the GVL: the thread that had it for most of the time (gvl_holders.h), and
+	 * for how long. PROFILE_NONE and 0 if none is known.
+	 */
+	uint32_t holder;
+	uint64_t held_ns;
 	/* It began before the recording, or went on after it: it was longer than .ns. */
 	bool began_before, went_on;
 };
@@ -54,7 +60,8 @@ struct longest_waits {
 
 /*
  * At most @max (1 to LONGEST_WAITS_MAX) of the waits of @p that @f selects, those in STATE_IDLE
- * only @with_idle. @p has whole_waits; it has kept them, or @from is what it was read from.
+ * only @with_idle. @p has whole_waits; it has kept them, or @from is what it was read from. If it
+ * has kept them it is not known who had the GVL.
  *
  * Returns 0, or an error with @err set: -ENOMEM, or what profile_each_wait() returns. @ret:
  * longest_waits_deinit().

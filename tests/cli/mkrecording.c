@@ -4,8 +4,8 @@
  *
  *	mkrecording KIND FILE
  *
- * KIND: full, few, gc, containers, merged, gems, templates, events, idle, waits, poller, requests,
- * pool, empty, interrupted
+ * KIND: full, few, gc, containers, merged, gems, templates, events, idle, waits, summed (waits that
+ * were added up by the second), poller, requests, pool, empty, interrupted
  */
 #include <stdio.h>
 #include <string.h>
@@ -357,7 +357,8 @@ int main(int argc, char **argv)
 	idle = strcmp(kind, "idle") == 0;
 	poller = strcmp(kind, "poller") == 0;
 	requests = strcmp(kind, "requests") == 0;
-	waits = strcmp(kind, "waits") == 0 || poller || requests;
+	meta.by_second = strcmp(kind, "summed") == 0;
+	waits = strcmp(kind, "waits") == 0 || meta.by_second || poller || requests;
 	if (idle || waits || strcmp(kind, "events") == 0)
 		add_events(&meta, idle || waits);
 	if (requests)

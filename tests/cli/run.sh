@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc gems containers merged templates events idle waits poller requests pool empty interrupted; do
+for kind in full few gc gems containers merged templates events idle waits summed poller requests pool empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -699,6 +699,8 @@ if begin "the longest waits"; then
 	run report --waits --json --idle 'Poller#run' poller.data
 	if grep -q '"selected_waits":1,"idle_left_out":1,.*"label":"Import#perform"' "$out"
 	then expect 0 ""; else not_ok "idle: $(cat "$out")"; fi
+	run report --waits summed.data
+	expect 6 "rbpf: error: summed.data has no single waits: they were added up by the second"
 	run report --waits --state network --idle 'Poller#run' poller.data
 	expect 6 "rbpf: error: no wait of poller.data passes the filters"
 	run report --waits --idle 'Poller#run' --exclude Import poller.data

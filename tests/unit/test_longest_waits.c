@@ -317,6 +317,88 @@ Test(longest_waits, below_a_method)
 	expect_list(&p, NULL, 5, false, "network 5 at 10, main, Db#query, Orders#show\n");
 }
 
+/* ---- who had the GVL ---- */
+
+static uint32_t charged;
+
+/* @of is charged at @at_ms with what others waited for the GVL since the charge before. */
+static void charge(uint32_t of, uint64_t at_ms)
+{
+	const struct profile_sample sample = { .ts = BUILDER_START + at_ms * MS,
+					       .value = MS,
+					       .thread = of,
+					       .stack = charged,
+					       .event = BUILDER_GVL };
+
+	builder_must(sink_sample(&b.out.sink, &sample));
+}
+
+static void expect_holder(const struct profile *p, const struct longest_wait *w, const char *name,
+			  uint64_t ms)
+{
+	if (!name)
+		cr_expect_eq(w->holder, PROFILE_NONE);
+	else
+		cr_expect_str_eq(profile_str(p, p->threads[w->holder].name), name);
+	cr_expect_eq(w->held_ns, ms * MS, "%lu", w->held_ns / MS);
+}
+
+/*
+ * The main thread waits from 100 to 200 ms: the other one is charged up to 130, a third one up to
+ * 185, the other one again up to 190, and the main one with the rest. Then from 300 to 320, of
+ * which the next charge is at 400; and a thread of another process, with nobody who is charged.
+ */
+static void add_holders(void)
+{
+	const uint32_t stranger = builder_process(&b, 50, "ruby b.rb");
+	const uint32_t third = builder_thread(&b, process, 44, "third");
+	const uint32_t lone = builder_thread(&b, stranger, 50, "lone");
+	const uint32_t gvl = waits_in("work", REASON_WAIT_GVL);
+
+	charged = builder_path(&b, "hold");
+	charge(third, 90);
+	charge(other, 130);
+	charge(third, 185);
+	charge(other, 190);
+	add_wait(thread, gvl, 200, 100);
+	charge(thread, 210);
+	add_wait(lone, gvl, 250, 50);
+	add_wait(other, waits_in("nap", REASON_WAIT_LOCK), 290, 10);
+	add_wait(thread, gvl, 320, 20);
+	charge(other, 400);
+	charge(third, 500);
+}
+
+Test(longest_waits, who_had_the_gvl)
+{
+	_cleanup_longest_waits_ struct longest_waits list = LONGEST_WAITS_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct err err = { 0 };
+
+	add_holders();
+	p = read_with((struct read_options) { 0 });
+	cr_assert_eq(longest_waits_build(&p, NULL, &from, 5, false, &list, &err), 0, "%s", err.msg);
+	cr_assert_eq(list.n, 4);
+	expect_holder(&p, &list.v[0], "third", 55);
+	expect_holder(&p, &list.v[1], NULL, 0);
+	expect_holder(&p, &list.v[2], "other", 20);
+	expect_holder(&p, &list.v[3], NULL, 0);
+}
+
+/* What can be read only once has no charges any more. */
+Test(longest_waits, who_had_the_gvl_is_unknown_of_what_was_kept)
+{
+	_cleanup_longest_waits_ struct longest_waits list = LONGEST_WAITS_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct err err = { 0 };
+
+	add_holders();
+	p = read_with((struct read_options) { .keep_waits = true });
+	cr_assert_eq(longest_waits_build(&p, NULL, &from, 5, false, &list, &err), 0, "%s", err.msg);
+	for (size_t i = 0; i < list.n; i++)
+		expect_holder(&p, &list.v[i], NULL, 0);
+}
+
 /* ---- the method ---- */
 
 /* What collects garbage, or stands between fibers, is no method; nor is what is not shown. */
@@ -388,6 +470,8 @@ Test(longest_waits, as_a_table)
 		    "2.330001s > wait.html\n",
 		    true);
 	expect_text(&text, "≥", false);
+	expect_text(&text, "not closed", false);
+	expect_text(&text, "HELD BY", false);
 	cr_assert_eq(render(report_waits, &p, NULL, "-", &piped, &err), 0, "%s", err.msg);
 	expect_text(&piped, "around the first one", false);
 	cr_assert_eq(render(report_waits, &p, &f, "x.data", &short_ones, &err), 0, "%s", err.msg);
@@ -418,6 +502,20 @@ Test(longest_waits, what_goes_beyond_is_said)
 	expect_text(&json, "[{\"length_ns\":500000000,\"went_on\":true,\"from_ns\":0,", true);
 }
 
+Test(longest_waits, an_end_that_is_missing_is_said)
+{
+	_cleanup_profile_ struct profile p = read_all();
+	_cleanup_buf_ struct buf text = BUF_INIT;
+	struct recording rec = { .path = "x.data", .profile = p };
+	const struct report report = { .rec = &rec, .waits = 3, .from = from };
+	struct err err = { 0 };
+
+	cr_assert_eq(report_waits(&report, &text, &err), 0, "%s", err.msg);
+	expect_text(&text,
+		    "  the recording was not closed properly: waits at its end may have gone on\n",
+		    true);
+}
+
 Test(longest_waits, as_json)
 {
 	_cleanup_profile_ struct profile p = read_all();
@@ -435,6 +533,32 @@ Test(longest_waits, as_json)
 		    true);
 	expect_text(&json, "\"state\":\"timer\",\"gvl_held\":1,\"gvl_turn\":0,", true);
 	expect_text(&json, "\"state\":\"gvl\",\"gvl_held\":0,\"gvl_turn\":1,", true);
+}
+
+Test(longest_waits, who_had_the_gvl_is_said)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT, json = BUF_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct err err = { 0 };
+
+	add_holders();
+	p = read_with((struct read_options) { 0 });
+	cr_assert_eq(render(report_waits, &p, NULL, "x.data", &text, &err), 0, "%s", err.msg);
+	expect_text(
+		&text,
+		"\n WAITED   BEGAN  FOR  HELD BY                 THREAD         METHOD  WHERE\n"
+		" 100 ms  0.100s  gvl  third (tid 44), 55.0%   main (tid 42)  work    /app/x.rb:7\n"
+		"50.0 ms  0.200s  gvl                          lone (tid 50)  work    /app/x.rb:7\n"
+		"20.0 ms  0.300s  gvl  other (tid 43), 100.0%  main (tid 42)  work    "
+		"/app/x.rb:7\n",
+		true);
+	expect_text(&text, "\n  HELD BY: ", true);
+	cr_assert_eq(render(report_waits_json, &p, NULL, "x.data", &json, &err), 0);
+	expect_text(
+		&json,
+		"\"state\":\"gvl\",\"gvl_held\":0,\"gvl_turn\":0,\"peer\":\"\",\"held_by_tid\":44,"
+		"\"held_by\":\"third\",\"held_by_ns\":55000000,\"pid\":42,",
+		true);
 }
 
 /* Where there are none, or idle ones alone. */
