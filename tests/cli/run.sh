@@ -699,6 +699,11 @@ if begin "the longest waits"; then
 	run report --waits --json --idle 'Poller#run' poller.data
 	if grep -q '"selected_waits":1,"idle_left_out":1,.*"label":"Import#perform"' "$out"
 	then expect 0 ""; else not_ok "idle: $(cat "$out")"; fi
+	# Ten of the fifteen, or all for programs.
+	run report --waits --state wait requests.data
+	if grep -c 'ruby (tid 4242)' "$out" | grep -qx 10; then expect 0 ""; else not_ok "not ten: $(cat "$out")"; fi
+	run report --waits --state wait --json requests.data
+	if grep -o '"length_ns"' "$out" | grep -c . | grep -qx 15; then expect 0 ""; else not_ok "not all"; fi
 	run report --waits summed.data
 	expect 6 "rbpf: error: summed.data has no single waits: they were added up by the second"
 	run report --waits --state network --idle 'Poller#run' poller.data

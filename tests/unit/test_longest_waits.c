@@ -346,7 +346,8 @@ static void expect_holder(const struct profile *p, const struct longest_wait *w,
 /*
  * The main thread waits from 100 to 200 ms: the other one is charged up to 130, a third one up to
  * 185, the other one again up to 190, and the main one with the rest. Then from 300 to 320, of
- * which the next charge is at 400; and a thread of another process, with nobody who is charged.
+ * which the next charge in its process is at 400; and the third one from 600 to 630, but for 10 ms
+ * charged to itself. A thread of another process is charged with nothing but its own wait.
  */
 static void add_holders(void)
 {
@@ -363,10 +364,14 @@ static void add_holders(void)
 	add_wait(thread, gvl, 200, 100);
 	charge(thread, 210);
 	add_wait(lone, gvl, 250, 50);
-	add_wait(other, waits_in("nap", REASON_WAIT_LOCK), 290, 10);
+	add_wait(third, waits_in("nap", REASON_WAIT_LOCK), 290, 10);
 	add_wait(thread, gvl, 320, 20);
+	charge(lone, 330);
 	charge(other, 400);
 	charge(third, 500);
+	charge(thread, 610);
+	add_wait(third, gvl, 630, 30);
+	charge(third, 650);
 }
 
 Test(longest_waits, who_had_the_gvl)
@@ -378,11 +383,12 @@ Test(longest_waits, who_had_the_gvl)
 	add_holders();
 	p = read_with((struct read_options) { 0 });
 	cr_assert_eq(longest_waits_build(&p, NULL, &from, 5, false, &list, &err), 0, "%s", err.msg);
-	cr_assert_eq(list.n, 4);
+	cr_assert_eq(list.n, 5);
 	expect_holder(&p, &list.v[0], "third", 55);
 	expect_holder(&p, &list.v[1], NULL, 0);
-	expect_holder(&p, &list.v[2], "other", 20);
-	expect_holder(&p, &list.v[3], NULL, 0);
+	expect_holder(&p, &list.v[2], "main", 10);
+	expect_holder(&p, &list.v[3], "other", 20);
+	expect_holder(&p, &list.v[4], NULL, 0);
 }
 
 /* What can be read only once has no charges any more. */
@@ -546,10 +552,10 @@ Test(longest_waits, who_had_the_gvl_is_said)
 	cr_assert_eq(render(report_waits, &p, NULL, "x.data", &text, &err), 0, "%s", err.msg);
 	expect_text(
 		&text,
-		"\n WAITED   BEGAN  FOR  HELD BY                 THREAD         METHOD  WHERE\n"
-		" 100 ms  0.100s  gvl  third (tid 44), 55.0%   main (tid 42)  work    /app/x.rb:7\n"
-		"50.0 ms  0.200s  gvl                          lone (tid 50)  work    /app/x.rb:7\n"
-		"20.0 ms  0.300s  gvl  other (tid 43), 100.0%  main (tid 42)  work    "
+		"\n WAITED   BEGAN  FOR  HELD BY                THREAD          METHOD  WHERE\n"
+		" 100 ms  0.100s  gvl  third (tid 44), 55.0%  main (tid 42)   work    /app/x.rb:7\n"
+		"50.0 ms  0.200s  gvl                         lone (tid 50)   work    /app/x.rb:7\n"
+		"30.0 ms  0.600s  gvl  main (tid 42), 33.3%   third (tid 44)  work    "
 		"/app/x.rb:7\n",
 		true);
 	expect_text(&text, "\n  HELD BY: ", true);
