@@ -7,9 +7,10 @@
 #
 # Begins when a line comes on standard input and ends when another one comes. Says
 #
-#   {"ready": true, "waited": NS}
+#   {"ready": true, "waited": [LEAST, MOST]}
 #
-# waited: how long they waited to begin, by their own clocks, while Begins.works had the GVL.
+# waited: how long they waited to begin, in ns by their own clocks: at least while Begins.works had the GVL, but for when they were
+# queued for a CPU, by the kernel's account; at most until they ran, since who has the GVL, or gets it first, may lose its CPU.
 
 require_relative 'oracle/checkpoint'
 
@@ -26,23 +27,30 @@ class Begins
     now
   end
 
-  # How long two threads waited for this one.
+  # 0 where there is no /proc, as in a root.
+  def self.queued
+    File.read('/proc/thread-self/schedstat').split[1].to_i
+  rescue Errno::ENOENT
+    0
+  end
+
+  # How long two threads waited, at least and at most.
   def self.turn
     wanted = []
     threads = Array.new(2) do
       wanted << now
-      Thread.new { nil }
+      Thread.new { [now, queued] }
     end
     given = works
-    threads.each(&:join)
-    wanted.sum { |at| given - at }
+    threads.map(&:value).zip(wanted).map { |(ran, queued), at| [[given - at - queued, 0].max, ran - at] }.transpose.map(&:sum)
   end
 
+  # The same, again and again.
   def self.run(seconds)
     stop = now + (seconds * 1e9).to_i
-    waited = 0
-    waited += turn while now < stop
-    waited
+    turns = []
+    turns << turn while now < stop
+    turns.transpose.map(&:sum)
   end
 end
 

@@ -7,9 +7,10 @@
 #
 # Begins when a line comes on standard input and ends when another one comes. Says
 #
-#   {"ready": true, "caused": {METHOD: NS, ...}, "waited": NS}
+#   {"ready": true, "caused": {METHOD: [LEAST, MOST], ...}, "waited": NS}
 #
-# caused: how long others waited while a thread held the lock in this method, by their own clocks.
+# caused: how long others waited while a thread held the lock in this method, in ns by their own clocks: at most with what passed
+# between its turn and those before and after it, when the lock is given from one to the other, which have to get a CPU and the GVL.
 
 require 'monitor'
 
@@ -36,24 +37,30 @@ class Convoy
     Array.new(count) { Thread.new { take_turns(by) } }
   end
 
-  # Who waits for a ConditionVariable does not wait for its Mutex.
+  # Who waits for a ConditionVariable does not wait for its Mutex. They do until all others have ended.
   def sleepers(count)
-    condition = ConditionVariable.new
-    Array.new(count) do
-      Thread.new { @lock.synchronize { condition.wait(@lock, (@deadline - now) / 1e9) } }
+    @condition = ConditionVariable.new
+    asleep = 0
+    threads = Array.new(count) do
+      Thread.new { @lock.synchronize { (asleep += 1) && @condition.wait(@lock) } }
     end
+    sleep 0.001 until @lock.synchronize { asleep == count }
+    threads
   end
 
-  # Each waits for those that hold it, one after the other: a turn begins when the one before it ends, for the lock is given
-  # to a thread that has still to get a CPU and the GVL.
+  def wake(sleepers)
+    @lock.synchronize { @condition.broadcast }
+    sleepers.each(&:join)
+  end
+
   def caused
-    sums = Hash.new(0)
+    sums = Hash.new { |hash, by| hash[by] = [0, 0] }
     turns = @turns.sort_by(&:got)
     turns.each_cons(2) do |before, holder|
-      turns.each do |waiter|
-        both = [waiter.got, holder.given].min - [waiter.wanted, before.given].max
-        sums[holder.by] += both if both.positive? && !waiter.equal?(holder)
-      end
+      least = waited_in(holder, holder.got, holder.given)
+      gap = waited_in(holder, before.given, holder.got) + (holder.got - [holder.wanted, before.given].max)
+      add(sums[before.by], 0, gap)
+      add(sums[holder.by], least, least + gap)
     end
     sums
   end
@@ -83,6 +90,16 @@ class Convoy
 
   private
 
+  # How long others than @turn waited between these times.
+  def waited_in(turn, from, to)
+    @turns.sum { |other| other.equal?(turn) ? 0 : [[other.got, to].min - [other.wanted, from].max, 0].max }
+  end
+
+  def add(sums, least, most)
+    sums[0] += least
+    sums[1] += most
+  end
+
   def hold(by)
     turn = Turn.new(by, now)
     @lock.synchronize do
@@ -105,9 +122,10 @@ Oracle.wait_for_test
 deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) + (seconds * 1e9).to_i
 mutex = Convoy.new(Mutex.new, deadline)
 monitor = Convoy.new(Monitor.new, deadline)
+sleepers = mutex.sleepers(2)
 threads = mutex.threads(:sleeps_long, 2) + mutex.threads(:sleeps_briefly, 6) + mutex.threads(:works, 2)
-threads += mutex.sleepers(2)
 threads += monitor.threads(:monitored, 3)
 threads.each(&:join)
+mutex.wake(sleepers)
 Oracle.say(ready: true, caused: mutex.caused.merge(monitor.caused), waited: mutex.waited + monitor.waited)
 Oracle.wait_for_test
