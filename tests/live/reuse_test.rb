@@ -14,9 +14,10 @@ class ReuseTest < LiveTest
   # Of the frames of such code how many may be unknown
   UNKNOWN = 0.6
 
-  # Where more stacks than these are without a name, rbpf copies names as it takes stacks
-  # (src/sample/lost_names.h).
-  COPIED_FROM = 0.03
+  # Where more stacks than these are without a name, in the first second of a process and later, rbpf copies names as it takes
+  # stacks (src/sample/lost_names.h); not for so few in a second.
+  COPIED_FROM = [1.0 / 8, 1.0 / 50].freeze
+  FEW = 8
 
   # A frame of the code under test: its number and its parent's, as its file's name has them.
   NUMBERS = /\Agen_(\d+)_of_(\d+)\.rb\z/.freeze
@@ -77,6 +78,20 @@ class ReuseTest < LiveTest
     # On a busy machine rbpf, though woken, comes too late for some; then their names are copied.
     assert_operator summary['unresolved'], :<=, summary['samples'] * (crowded? ? 0.01 : 0.003)
     assert_equal 0, summary['counters']['names_copied'] unless crowded?
+  end
+
+  # Where rbpf comes late, again and again, names are gone: from then on they are copied.
+  def test_names_that_get_lost
+    target = start('reuse.rb', 2 * SECONDS, 50, 'gc', options: ['--disable-gems'])
+    rbpf = attach([target], '-F', HZ)
+    target.go
+    until target.output.include?('"ready":')
+      { STOP: 0.1, CONT: 0.05 }.each { |name, seconds| rbpf.signal(name) && sleep(seconds) }
+    end
+    target.wait_for('ready')
+    assert_equal 0, rbpf.stop.code, rbpf.err
+    assert_nothing_lost(recording)
+    assert_operator recording.totals['counters']['names_copied'], :>, 100
   end
 
   private
@@ -170,13 +185,19 @@ class ReuseTest < LiveTest
     "#{inner.id} is of #{ids}, not of #{outer.id}" unless ids.include?(outer.id)
   end
 
-  # The process is older than the recording: of itself it is no reason to copy names.
+  # The process is older than the recording: of itself it is no reason to copy names. A second may begin at any sample: if of
+  # all more are lost than may be, then of one.
   def assert_copied_if_lost(recording, samples)
-    lost = samples.count { |sample| sample.frames.any? { |frame| frame.kind == 'unknown' } }
-    return if lost <= COPIED_FROM * samples.size
+    begun = recording.samples.map(&:ts_ns).min
+    lost = samples.group_by { |sample| (sample.ts_ns - begun) / 1_000_000_000 }.group_by { |second, _| second.zero? }
+    told = lost.map do |first, seconds|
+      without = seconds.sum { |_, all| all.count { |sample| sample.frames.any? { |frame| frame.kind == 'unknown' } } }
+      n = seconds.sum { |_, all| all.size }
+      [without > (n * COPIED_FROM[first ? 0 : 1]) + (FEW * seconds.size), "#{without} of #{n} stacks have no name"]
+    end
+    return if told.none?(&:first)
 
-    assert_operator recording.totals['counters']['names_copied'], :>, 0,
-                    "#{lost} of #{samples.size} stacks have no name"
+    assert_operator recording.totals['counters']['names_copied'], :>, 0, told.map(&:last).join(' and ')
   end
 
   # All that is on the stack between Reuse.run and the innermost Reuse.inside
