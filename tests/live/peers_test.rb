@@ -70,6 +70,38 @@ class PeersTest < LiveTest
     assert_operator by_peer.fetch(["127.0.0.1:#{port}", 'network'])['total_ns'], :>, 0.8e9
   end
 
+  # poll() goes on after a stop as another system call, with the time that is left: on arm64 there is only ppoll(), which is called
+  # anew.
+  if RUBY_PLATFORM.start_with?('x86_64')
+    POLL = <<~'RUBY'
+      require 'socket'
+      server = TCPServer.new('127.0.0.1', 0)
+      client = TCPSocket.new('127.0.0.1', server.addr[1])
+      $stdout.sync = true
+      puts %({"waiting": true, "port": #{server.addr[1]}})
+      $stdin.gets
+      waited_for = [client.fileno, 1, 0].pack('lss')
+      syscall(7, [waited_for].pack('p').unpack1('J'), 1, 100_000)
+    RUBY
+
+    def test_a_wait_that_goes_on_after_a_stop
+      target = start_command(ruby.command('-e', POLL))
+      rbpf = attach([target], '--mode', 'states')
+      target.go
+      sleep 0.1 until peers_of(target.pid).any?
+      Process.kill(:STOP, target.pid)
+      Live.wait_until('it to stop') { File.read("/proc/#{target.pid}/stat").include?(') T ') }
+      Process.kill(:CONT, target.pid)
+      Live.wait_until('it to go on') { File.read("/proc/#{target.pid}/stat").include?(') S ') }
+      went_on = Live.now
+      sleep SECONDS
+      after = Live.now - went_on
+      assert_equal 0, rbpf.stop.code
+      peer = "127.0.0.1:#{target.wait_for('port')['port']}"
+      assert_operator by_peer.fetch([peer, 'network'])['total_ns'], :>, (after * 1e9) - SLACK, by_peer
+    end
+  end
+
   private
 
   def peers_of(pid)

@@ -59,6 +59,21 @@ class SpansTest < LiveTest
     assert_equal of_traces, Rbpf.json('report', '--by', 'trace', '--json', '-n', 0, '-i', recording.file)['rows'].to_h { |r| r.values_at('trace_id', 'self_ns') }
   end
 
+  if RubyInstall.under_test.mn_threads?
+    # Who has unlocked a Mutex is charged later, with the stack and the span that it had when it held it.
+    def test_late_charges_of_a_lock
+      target = start('otel/late_charge.rb', library(MODELS['descriptors']), SECONDS)
+      rbpf = attach([target], '--mode', 'states', '-F', HERTZ)
+      target.go
+      said = target.wait_for('ready')
+      assert_equal 0, rbpf.stop.code
+      charged = charges_in('LateCharge#holds', recording.json['meta']['start_ns'] + LEARNING_NS)
+      late = charged.select { |ts, _| said['after'].any? { |from, to| (from..to).cover?(ts) } }
+      assert_operator late.size, :>, 20
+      assert_equal [said['holding']], charged.map(&:last).uniq, charged.map(&:last).tally
+    end
+  end
+
   def test_none_without
     target = start('requests/like.rb', 0.5)
     recording = record(target, '-F', HERTZ)
@@ -106,6 +121,25 @@ class SpansTest < LiveTest
     assert_empty wrong.first(5), "#{wrong.size} of #{seen.size} are wrong"
     missed = seen.count { |right, said| right != said }
     assert_operator missed, :<=, seen.size * (1 - RIGHT)
+  end
+
+  # Of what was charged for a Mutex after @from_ns with this method on the stack, the times and spans.
+  def charges_in(method, from_ns)
+    json = Rbpf.json('export', '-f', 'json', '--stack', 'ruby', '--event', 'lock-caused', '-i', recording.file)
+    json['samples'].filter_map do |s|
+      next if s['ts_ns'] < from_ns || labels_of(json, s['stack']).none?(method)
+
+      [s['ts_ns'], s['span'] ? json['spans'][s['span']].values_at('trace_id', 'span_id').join : 'none']
+    end
+  end
+
+  def labels_of(json, stack)
+    labels = []
+    while (frame = json['stacks'][stack]['frame'])
+      labels << json['frames'][frame]['label']
+      stack = json['stacks'][stack]['parent']
+    end
+    labels
   end
 
   # By traces and spans of the recording.
