@@ -2,6 +2,7 @@
 /* Percentiles of the waits in rows of states and of peers, from a recording to its report. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -217,6 +218,37 @@ Test(wait_percentiles, of_rows)
 		expect_rows(&p, NULL, FLAT_BY_STATE,
 			    "network 101 5 7 50 50, disk 1 2 2 2 2, minor-fault 0 0 0 0 0");
 	}
+}
+
+/* What cannot be read again is kept, though nobody asked for it. */
+Test(wait_percentiles, of_a_pipe)
+{
+	const struct read_options opts = { .event = EVENT_WAIT,
+					   .lengths = true,
+					   .whole_waits = true };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+	char bytes[32 << 10]; /* what a pipe has room for */
+	int fds[2], fd;
+	ssize_t n;
+
+	add_servers();
+	builder_finish(&b);
+	profile_file_write(&b, path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, bytes, sizeof(bytes));
+	close(fd);
+	cr_assert(n > 0 && n < (ssize_t)sizeof(bytes), "%zd", n);
+	cr_assert_eq(pipe(fds), 0);
+	cr_assert_eq(write(fds[1], bytes, (size_t)n), n);
+	close(fds[1]);
+	cr_assert_eq(dup2(fds[0], STDIN_FILENO), STDIN_FILENO);
+	close(fds[0]);
+	from = (struct replay) { .path = "-", .options = { .event = EVENT_WAIT } };
+	cr_assert_eq(profile_read("-", &opts, &p, &report, &err), 0, "%s", err.msg);
+	cr_expect_eq(p.n_waits, 101);
+	expect_rows(&p, NULL, FLAT_BY_PEER, "10.0.0.5:5432 100 5 5 50 50, redis 1 7 7 7 7");
 }
 
 /* Of what the filter selects, as the rows are. */
