@@ -101,11 +101,6 @@ static __always_inline struct gvl *gvl_find(__u64 at, __u32 tgid)
 	return at ? bpf_map_lookup_elem(&gvls, &key) : NULL;
 }
 
-static __always_inline __u64 gvl_us(const struct gvl *g, __u64 ns)
-{
-	return ns > g->base ? (ns - g->base) / 1000 : 0;
-}
-
 /* A thread began to wait for GVL @at of process @tgid at @now. */
 static __always_inline void gvl_wait_begin(__u64 at, __u32 tgid, __u64 now)
 {
@@ -147,15 +142,6 @@ static __always_inline void wait_over(const struct wait *wait, __u64 now)
 		gvl_wait_end(at, wait->tgid, wait->since, wait->woken ?: now);
 }
 
-/* How long threads have waited for GVL @g, in all, in µs. */
-static __always_inline __u64 gvl_waited(const struct gvl *g, __u64 now)
-{
-	__u64 waiting = g->waiting;
-
-	return g->ended + (waiting >> GVL_N_SHIFT) * gvl_us(g, now) -
-	       (waiting & ((1ull << GVL_N_SHIFT) - 1));
-}
-
 /*
  * How long threads have waited for GVL @at of process @tgid, in ns, that nobody was charged with:
  * the caller charges who has it.
@@ -163,21 +149,8 @@ static __always_inline __u64 gvl_waited(const struct gvl *g, __u64 now)
 static __always_inline __u64 gvl_charge(__u64 at, __u32 tgid, __u64 now)
 {
 	struct gvl *g = gvl_find(at, tgid);
-	__u64 all, more;
 
-	if (!g)
-		return 0;
-	all = gvl_waited(g, now);
-	more = all - g->charged;
-	/* Negative, for a moment, while a wait ends on another CPU. */
-	if ((__s64)more <= 0)
-		return 0;
-	/*
-	 * Added, not stored: what another CPU has charged at the same moment makes the next charge
-	 * smaller.
-	 */
-	__sync_fetch_and_add(&g->charged, more);
-	return more * 1000;
+	return g ? gvl_take(g, now) : 0;
 }
 
 /* Charge the thread of the sample in scratch @walk_id, if it has or had the GVL, and send that. */

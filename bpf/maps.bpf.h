@@ -3,6 +3,8 @@
 #ifndef RBPF_MAPS_BPF_H
 #define RBPF_MAPS_BPF_H
 
+#include "gvl_sum.bpf.h"
+
 const volatile __u32 max_frames = RBPF_MAX_FRAMES;
 const volatile bool follow_children = true;
 const volatile bool system_wide = false; /* each exec of the machine is reported */
@@ -35,22 +37,6 @@ struct gvl_key {
 		     rb_mutex_t */
 	__u32 tgid;
 	__u32 pad; /* zero */
-};
-
-/*
- * A GVL: how long threads have waited for it, added up, is
- *
- *	ended + n * now - since,   @since being the sum of the times when those n that wait began to
- *
- * in µs. Both change at once, since they are one word; @charged is how much of that sum was
- * charged to holders already: the next one is charged with the rest.
- */
-#define GVL_N_SHIFT 54
-struct gvl {
-	__u64 waiting; /* n << GVL_N_SHIFT | since */
-	__u64 ended;   /* of waits that have ended */
-	__u64 charged;
-	__u64 base; /* ns, CLOCK_MONOTONIC: from which on times count */
 };
 
 /* Who holds a Mutex that others wait for, or did: the last one that it was seen to hold. */
