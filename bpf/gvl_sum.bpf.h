@@ -33,8 +33,7 @@ static __always_inline __u64 gvl_waited(const struct gvl *g, __u64 now)
 	       (waiting & ((1ull << GVL_N_SHIFT) - 1));
 }
 
-/* What has been waited for @g until @now, in ns, that nobody was charged with: it is charged now.
- */
+/* Charge what nobody was charged with of the waiting for @g until @now; returns it, in ns. */
 static __always_inline __u64 gvl_take(struct gvl *g, __u64 now)
 {
 	const __u64 more = gvl_waited(g, now) - g->charged;
