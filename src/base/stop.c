@@ -11,7 +11,8 @@
 #define SIGNALS_TO_EXIT 3
 
 /* Lock-free on the machines that rbpf runs on, so a handler may write it. */
-static _Atomic uint64_t asked_ns; /* CLOCK_MONOTONIC: by the first signal; 0: by none */
+static _Atomic uint64_t asked_ns;   /* CLOCK_MONOTONIC: by the first signal; 0: by none */
+static _Atomic uint64_t counted_ns; /* CLOCK_MONOTONIC: of the last one that was counted */
 static volatile sig_atomic_t signals;
 static volatile sig_atomic_t last_signal;
 static volatile sig_atomic_t sent_by_process;
@@ -19,11 +20,17 @@ static uint64_t until_ns; /* stop_at() */
 
 static void handle(int sig, siginfo_t *info, void *context)
 {
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const bool by_process = info->si_code <= 0;
+
 	(void)context;
+	if (by_process && signals && now - counted_ns < STOP_SAME_NS)
+		return;
 	last_signal = sig;
-	sent_by_process = info->si_code <= 0;
+	sent_by_process = by_process;
+	counted_ns = now;
 	if (!asked_ns)
-		asked_ns = clock_ns(CLOCK_MONOTONIC);
+		asked_ns = now;
 	if (++signals >= SIGNALS_TO_EXIT)
 		_exit(130);
 }
@@ -34,7 +41,7 @@ void stop_catch_signals(void)
 	struct sigaction sa = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO }, old;
 	size_t i;
 
-	sigemptyset(&sa.sa_mask);
+	sigfillset(&sa.sa_mask);
 	for (i = 0; i < ARRAY_SIZE(caught); i++)
 		if (!sigaction(caught[i], NULL, &old) && old.sa_handler != SIG_IGN)
 			sigaction(caught[i], &sa, NULL);

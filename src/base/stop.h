@@ -16,12 +16,19 @@
 #define STOP_GRACE_NS 500000000ull
 
 /*
+ * A signal that a process sends so soon after another one is the same wish, and not counted:
+ * timeout(1) sends its signal to its child, and then to the process group of both; systemd-logind
+ * ends a session with SIGTERM and SIGHUP. What is typed at the terminal is always counted.
+ */
+#define STOP_SAME_NS  250000000ull
+
+/*
  * Take SIGINT, SIGTERM and SIGHUP as the wish to stop. One that is ignored already stays so: that
  * is how nohup and a shell's background jobs ask for it. The third signal ends the process at once.
  */
 void stop_catch_signals(void);
 
-/* The number of signals so far. */
+/* The number of signals so far that were counted. */
 unsigned int stop_signals(void);
 
 /* The last of them; 0 if none has come. *@by_process: it was sent, not typed at the terminal. */

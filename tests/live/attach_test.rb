@@ -4,6 +4,7 @@
 # Which processes can be recorded, and what becomes of a recording when they end.
 
 require 'digest'
+require 'open3'
 
 require_relative 'support'
 
@@ -333,6 +334,15 @@ class AttachTest < LiveTest
   ensure
     [stdin, writer].each(&:close)
     Process.kill(:KILL, child) if child && File.exist?("/proc/#{child}")
+  end
+
+  # timeout(1) sends its signal to rbpf, and then to the process group of both.
+  def test_timeout_is_one_interrupt
+    target = start('burn.rb', '30')
+    err, status = Open3.capture2e('timeout', '3', Live::RBPF, 'record', '-p', target.pid.to_s, '-o', path('rbpf.data'))
+    assert_equal 124, status.exitstatus, err
+    assert_match(/^recorded /, err)
+    refute_match(/interrupted/, err)
   end
 
   private

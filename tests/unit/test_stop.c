@@ -13,6 +13,15 @@ static void default_signals(void)
 	signal(SIGHUP, SIG_DFL);
 }
 
+/* Until a further signal is another wish. */
+static void let_it_pass(void)
+{
+	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + STOP_SAME_NS;
+
+	while (clock_ns(CLOCK_MONOTONIC) <= end)
+		;
+}
+
 Test(stop, not_asked)
 {
 	bool by_process = true;
@@ -32,10 +41,25 @@ Test(stop, a_signal_leaves_time_and_a_second_none, .init = default_signals)
 	cr_expect_eq(stop_signals(), 1);
 	cr_expect_eq(stop_signal(&by_process), SIGTERM);
 	cr_expect(by_process);
+	let_it_pass();
 	raise(SIGINT);
 	cr_expect_eq(stop_signals(), 2);
 	cr_expect_eq(stop_signal(&by_process), SIGINT);
 	cr_expect(stop_overdue());
+}
+
+/* As timeout(1) sends its signal: to its child, and to the process group that it is in. */
+Test(stop, signals_sent_together_count_once, .init = default_signals)
+{
+	bool by_process;
+
+	stop_catch_signals();
+	raise(SIGTERM);
+	raise(SIGTERM);
+	raise(SIGHUP);
+	cr_expect_eq(stop_signals(), 1);
+	cr_expect_eq(stop_signal(&by_process), SIGTERM);
+	cr_expect_not(stop_overdue());
 }
 
 Test(stop, what_is_ignored_stays_so, .init = default_signals)
@@ -57,7 +81,9 @@ Test(stop, third_signal_ends_the_process, .init = default_signals, .exit_code = 
 {
 	stop_catch_signals();
 	raise(SIGINT);
+	let_it_pass();
 	raise(SIGINT);
+	let_it_pass();
 	raise(SIGINT);
 }
 
