@@ -132,9 +132,17 @@ static void add_second(const struct report *r, const struct thread_states *t, co
 /* What each state is, for those who do not know the words. */
 static void add_legend(const uint8_t *shown, size_t n, struct buf *out)
 {
+	static const char held[] = "gvl-held";
+	size_t width = strlen(held);
+
 	for (size_t i = 0; i < n; i++)
-		buf_addf(out, "  %-9s  %s\n", state_word(shown[i]), state_text(shown[i]));
-	buf_addstr(out, "  gvl-held   of its waits, those in which the thread held the GVL\n");
+		if (strlen(state_word(shown[i])) > width)
+			width = strlen(state_word(shown[i]));
+	for (size_t i = 0; i < n; i++)
+		buf_addf(out, "  %-*s  %s\n", (int)width, state_word(shown[i]),
+			 state_text(shown[i]));
+	buf_addf(out, "  %-*s  of its waits, those in which the thread held the GVL\n", (int)width,
+		 held);
 }
 
 /*

@@ -77,6 +77,24 @@ Test(report_states, columns)
 	cr_expect_null(strstr(buf_str(&out), "disk"), "%s", buf_str(&out));
 }
 
+/* What the words mean is in one column, however long they are. */
+Test(report_states, legend)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	uint32_t thread;
+
+	builder_process(&b, 42, "ruby app.rb");
+	thread = add_thread(1, 500, 0, 500);
+	builder_sample(&b, thread, runs, 500 * NSEC_PER_MSEC, SAMPLE_KERNEL | SAMPLE_PAGE_FAULT);
+	render(NULL, REPORT_NO_LIMIT, &out);
+	cr_expect(strstr(buf_str(&out),
+			 "\n  user         runs Ruby and native code\n"
+			 "  minor-fault  handles a page fault in the kernel\n"
+			 "  disk         waits for a file\n"
+			 "  gvl-held     of its waits, those in which the thread held the GVL\n"),
+		  "%s", buf_str(&out));
+}
+
 /* Of a part of the time it is said how long that was, and nothing is to add up. */
 Test(report_states, of_a_part)
 {
