@@ -56,11 +56,15 @@ static int read_failed(const char *path, int r, struct err *err)
 
 static void warn_interrupted(const struct cmd_context *ctx, const struct recording *rec)
 {
+	const uint64_t lost = rec->report.lost_bytes;
+
 	if (rec->report.complete)
 		return;
-	cmd_warn(ctx, "%s was not closed properly; using the first %s (%s)", recording_name(rec),
+	cmd_warn(ctx, "%s %s; using the first %s (%s)%s%s", recording_name(rec),
+		 lost ? "was not closed properly, or is damaged" : "was not closed properly",
 		 num_duration(recording_duration(rec)).s,
-		 num_of(rec->profile.n_samples, "sample", "samples").s);
+		 num_of(rec->profile.n_samples, "sample", "samples").s,
+		 lost ? " and not the last " : "", lost ? num_bytes(lost).s : "");
 }
 
 void cmd_warn_of_no_traces(const struct cmd_context *ctx, const struct recording *rec)

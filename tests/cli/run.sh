@@ -791,6 +791,17 @@ if begin "interrupted recording"; then
 	run -q report interrupted.data
 	expect 0 ""
 fi
+if begin "damaged recording"; then
+	size=$(wc -c < full.data)
+	half=$((size / 2))
+	{
+		head -c $half full.data
+		printf 'damaged!'
+		tail -c +$((half + 9)) full.data
+	} > damaged.data
+	run report damaged.data
+	expect 0 "rbpf: warning: damaged.data was not closed properly, or is damaged; using the first *s (* samples) and not the last *B"
+fi
 if begin "a recording cut anywhere is used or refused, never worse"; then
 	size=$(wc -c < full.data)
 	at=0
