@@ -107,9 +107,13 @@ int launch_go(struct launch *l, const char *program, struct err *err)
 		r = result;
 	close(l->result_fd);
 	l->result_fd = -1;
-	if (r)
-		return err_set(err, r, ERR_TARGET, "cannot run %s: %s", program, strerror(-r));
-	return 0;
+	if (!r)
+		return 0;
+	err_set(err, r, ERR_TARGET, "cannot run %s: %s", program, strerror(-r));
+	if (r == -ENOENT && strchr(program, ' '))
+		err_hint(err, "no shell splits it: give the program and its arguments without "
+			      "quotes, or sh -c '...'");
+	return r;
 }
 
 bool launch_ended(struct launch *l, bool block, int *status)

@@ -104,6 +104,19 @@ Test(launch, cannot_run, .init = ignore_sigpipe)
 	}
 }
 
+/* As a shell would have been given it. */
+Test(launch, a_whole_line_as_the_program, .init = ignore_sigpipe)
+{
+	static const char *const argv[] = { "ruby -e 1", NULL };
+	struct launch l = prepare(argv);
+	struct err err = { 0 };
+
+	cr_expect_eq(launch_go(&l, argv[0], &err), -ENOENT);
+	cr_expect(strstr(err.hint, "without quotes"), "%s", err.hint);
+	wait_for(&l);
+	launch_deinit(&l);
+}
+
 Test(launch, never_let_go, .init = ignore_sigpipe)
 {
 	const char *argv[] = { "/bin/sh", "-c", "exit 9", NULL };
