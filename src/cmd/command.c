@@ -218,6 +218,7 @@ static bool hint_at_other_name(const struct command *cmd, const char *name, size
 	} names[] = { { "follow", "children" },
 		      { "subprocesses", "children" },
 		      { "rate", "freq" },
+		      { "frequency", "freq" },
 		      { "file", "output" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -249,6 +250,17 @@ static void hint_at_other_command(const struct command *cmd, const char *option,
 	}
 }
 
+/* Something is wrong behind the words of @rest, or with an option. */
+static void hint_at_mistake(const struct command *cmd, const struct option_rest *rest,
+			    struct err *err)
+{
+	/* perf(1) takes the options behind a program as the program's. */
+	if (cmd->args == ARGS_PROGRAM && rest->n_before && !is_number(rest->argv[0]))
+		err_hint(err, "rbpf %s -- %s ... runs a program", cmd->name, rest->argv[0]);
+	else if (rest->unknown)
+		hint_at_other_command(cmd, rest->unknown, err);
+}
+
 int command_parse(const struct command *cmd, struct cmd_context *ctx, void *opts, int argc,
 		  char **argv, struct option_rest *rest, struct err *err)
 {
@@ -266,8 +278,7 @@ int command_parse(const struct command *cmd, struct cmd_context *ctx, void *opts
 		return r;
 	r = options_parse(targets, ARRAY_SIZE(targets), cmd->name, false, argc, argv, rest, err);
 	if (r) {
-		if (rest->unknown)
-			hint_at_other_command(cmd, rest->unknown, err);
+		hint_at_mistake(cmd, rest, err);
 		return r;
 	}
 	if (ctx->help) {

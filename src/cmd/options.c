@@ -463,7 +463,9 @@ int options_parse(const struct option_target *targets, size_t n, const char *com
 			break;
 		r = word[1] == '-' ? parse_long(&p, word) : parse_short(&p, word);
 		if (r) {
-			*rest = (struct option_rest) { .unknown = p.unknown };
+			*rest = (struct option_rest) { .argv = argv,
+						       .n_before = n_rest,
+						       .unknown = p.unknown };
 			return r;
 		}
 	}

@@ -122,7 +122,8 @@ int options_init(const struct option_target *targets, size_t n, struct err *err)
 /*
  * Parse argv[1 .. argc - 1], storing into @targets; an option of an earlier target hides one of the
  * same name in a later one. @command names the command in messages, NULL for rbpf itself.
- * argv is rearranged in place: *@rest points into it. After a failure only rest->unknown is set.
+ * argv is rearranged in place: *@rest points into it. After a failure rest->unknown is set, and
+ * rest->n_before words of rest->argv are those that came before it.
  *
  * With @stop_at_word, parsing ends at the first word that is no option (for "rbpf -v record -F 9").
  *

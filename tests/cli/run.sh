@@ -150,11 +150,15 @@ hint() {
 	if grep -Fqx "  hint: $hint" "$err"; then ok; else not_ok "no hint"; fi
 }
 hint "rbpf record -- ruby ... runs a program" record ruby x.rb
+hint "rbpf record -- ruby ... runs a program" record -d 1 ruby -e 1
+hint "rbpf record -- ruby ... runs a program" record ruby x.rb --verbos
 hint "rbpf record -p 18301" record -d 1 18301
+hint "-d TIME ends what watches a process: -d 30s" record -p 1 -- sleep 5
 hint "rbpf dump -p 18301" dump 18301
 hint "rbpf serve -p 18301" serve 18301
 hint "it is --children here" record --follow -p 1
 hint "it is --freq here" top --rate=9
+hint "it is --freq here" record -p 1 --frequency 9
 hint "it is --output here" record --file out.svg -p 1
 for command in record top serve; do
 	hint "--mode states records waits beside CPU time: 'rbpf report --event wait'" $command -p 1 --mode offcpu
