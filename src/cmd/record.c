@@ -259,7 +259,13 @@ static int nothing_recorded(const struct run *run, const struct collector_status
 	return -ESRCH;
 }
 
-/* Why it ended, if nobody asked for that. */
+/* Interrupted before a clock can have ticked: what CPU time was used before that says nothing. */
+static bool ended_at_once(const struct run *run)
+{
+	return stop_signals() && run->end_ns - run->start_ns < NSEC_PER_SEC / run->opts->frequency;
+}
+
+/* Why it ended, if nobody asked for that; and why there are no samples. */
 static void say_why_ended(const struct run *run, const struct collector_status *st)
 {
 	const struct num_text samples = num_of(run->totals.samples, "sample", "samples");
@@ -270,6 +276,10 @@ static void say_why_ended(const struct run *run, const struct collector_status *
 		cmd_warn(run->ctx, "ended after %s: %s; saved %s", took.s, run->early.msg,
 			 samples.s);
 		cmd_hint(run->ctx, &run->early);
+	} else if (!run->totals.samples && ended_at_once(run)) {
+		cmd_warn(run->ctx, "no samples: interrupted as it began%s%s",
+			 run->dropped ? "; kept the recording that was in " : "",
+			 run->dropped ? run->opts->output : "");
 	} else if (!run->totals.samples) {
 		cmd_warn(run->ctx, "no samples: the processes used %s CPU time in %s%s%s",
 			 run->totals.cpu_kernel_ns ? used.s : "no", took.s,

@@ -290,7 +290,7 @@ int sampling_check_ruby(const struct sampling *s, struct err *err)
 		return 0;
 	err_set(err, -ENOENT, ERR_TARGET, "%s",
 		st.refused[0] ? st.refused : "no Ruby was found in the recorded processes");
-	if (!st.refused[0] && st.too_short)
+	if (!st.refused[0] && st.too_short && !stop_signals())
 		err_hint(err, "a Ruby that ends within about 50 ms may not be found");
 	return -ENOENT;
 }

@@ -336,6 +336,19 @@ class AttachTest < LiveTest
     Process.kill(:KILL, child) if child && File.exist?("/proc/#{child}")
   end
 
+  # Its own start is no reason to say that the program was too short, or used more time than there was.
+  def test_interrupt_as_it_begins
+    [0.1, 0.2, 0.3, 0.4].each do |after|
+      rbpf = Rbpf::Running.new('record', '-o', path('rbpf.data'), '--as-root', '--',
+                               *ruby.command(ruby.program('burn.rb'), '30'))
+      sleep after
+      rbpf.signal(:INT)
+      err = rbpf.wait.err
+      refute_match(/ends within about/, err)
+      refute_match(/used .* CPU time in/, err)
+    end
+  end
+
   # timeout(1) sends its signal to rbpf, and then to the process group of both.
   def test_timeout_is_one_interrupt
     target = start('burn.rb', '30')
