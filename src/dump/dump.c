@@ -26,9 +26,9 @@
 #include "target/process.h"
 #include "target/syscalls.h"
 
-#define STACK_ATTEMPTS	 50
-#define THREAD_ATTEMPTS	 10 /* of all of these */
-#define REQUEST_ATTEMPTS 4  /* of all of those */
+#define STACK_ATTEMPTS	50
+#define THREAD_ATTEMPTS 10 /* of all of these */
+#define NAME_ATTEMPTS	4  /* of all of those */
 
 struct dump {
 	const struct process *process; /* not owned */
@@ -313,16 +313,29 @@ static int read_and_name_once(struct dump *d, const struct rbpf_task *task, stru
 	return 0;
 }
 
-/* Again if its request could not be told: the first time nobody knows which frames tell one. */
+static bool all_named(const struct dump_thread *t)
+{
+	for (size_t i = 0; i < t->n_frames; i++)
+		if (t->frames[i].kind == FRAME_UNKNOWN)
+			return false;
+	return true;
+}
+
+/*
+ * Again if its request could not be told: the first time nobody knows which frames tell one. And
+ * again if a frame has no name: if garbage was collected between reading the stack and the names,
+ * these prove nothing of that stack, but they do of one that is read later (code_proof.h).
+ */
 static int read_and_name(struct dump *d, const struct rbpf_task *task, struct dump_thread *ret)
 {
 	struct dump_thread t = { .tid = 0 };
 	bool known = false;
 	int attempt, r = 0;
 
-	for (attempt = 0; attempt < REQUEST_ATTEMPTS && !known && !r; attempt++) {
+	for (attempt = 0; attempt < NAME_ATTEMPTS && !known && !r; attempt++) {
 		thread_deinit(&t);
 		r = read_and_name_once(d, task, &t, &known);
+		known = known && all_named(&t);
 	}
 	if (r)
 		thread_deinit(&t);

@@ -38,6 +38,27 @@ class DumpFamilyTest < LiveTest
     end
   end
 
+  # Garbage is collected many times while a deep stack is read.
+  COLLECTING = <<~RUBY
+    def down(depth)
+      return down(depth - 1) if depth.positive?
+
+      $stdout.syswrite(%({"waiting": true}\n))
+      loop { 1.to_s }
+    end
+    down(1000)
+  RUBY
+
+  def test_frames_have_names_while_garbage_is_collected
+    target = start_command(ruby.command('-e', COLLECTING))
+    target.wait_for('waiting')
+    10.times do
+      labels = dump('-p', target.pid)[0]['threads'][0]['frames'].map { |f| f['label'] }
+      assert_equal 1001, labels.count('Object#down'), labels.tally
+      refute_includes labels, '[unknown]'
+    end
+  end
+
   def test_without_children_it_is_the_process_alone
     assert_equal [@target.pid], pids(dump('-p', @target.pid, '--no-children'))
   end
