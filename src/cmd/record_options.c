@@ -344,7 +344,7 @@ int record_take_targets(struct record_options *opts, const struct option_rest *r
 	opts->all_ruby |= selects(opts);
 	if (opts->pids.n && opts->command)
 		return usage(err, "-p PID and -- CMD exclude each other",
-			     "-d TIME ends what watches a process: -d 30s");
+			     "-d 30s ends the recording of a process after a time");
 	if (opts->all_ruby && opts->pids.n)
 		return usage(err, "-p PID and --all-ruby exclude each other",
 			     "--comm, --cgroup, --container and --user imply --all-ruby");

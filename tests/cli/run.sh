@@ -153,7 +153,7 @@ hint "rbpf record -- ruby ... runs a program" record ruby x.rb
 hint "rbpf record -- ruby ... runs a program" record -d 1 ruby -e 1
 hint "rbpf record -- ruby ... runs a program" record ruby x.rb --verbos
 hint "rbpf record -p 18301" record -d 1 18301
-hint "-d TIME ends what watches a process: -d 30s" record -p 1 -- sleep 5
+hint "-d 30s ends the recording of a process after a time" record -p 1 -- sleep 5
 hint "rbpf dump -p 18301" dump 18301
 hint "rbpf serve -p 18301" serve 18301
 hint "it is --children here" record --follow -p 1
