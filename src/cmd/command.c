@@ -107,6 +107,22 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
+/* What does here what other profilers have a command @name for; else where all commands are. */
+static const char *instead_of(const char *name)
+{
+	static const struct {
+		const char *theirs, *hint;
+	} names[] = { { "snapshot", "'rbpf dump -p PID' says where each thread is now" },
+		      { "flamegraph", "rbpf flame > out.svg" },
+		      { "script", "rbpf export -f perf-script" },
+		      { "version", "rbpf --version" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(names[i].theirs, name))
+			return names[i].hint;
+	return "rbpf help";
+}
+
 int command_lookup(const char *name, const struct command **ret, struct err *err)
 {
 	const struct command *cmd = command_find(name);
@@ -125,7 +141,7 @@ int command_lookup(const char *name, const struct command **ret, struct err *err
 		return err_set(err, -ENOENT, ERR_USAGE, "unknown command '%s' (did you mean %s?)",
 			       name, near);
 	err_set(err, -ENOENT, ERR_USAGE, "unknown command '%s'", name);
-	err_hint(err, "rbpf help");
+	err_hint(err, "%s", instead_of(name));
 	return -ENOENT;
 }
 

@@ -156,6 +156,10 @@ hint "rbpf record -p 18301" record -d 1 18301
 hint "-d 30s ends the recording of a process after a time" record -p 1 -- sleep 5
 hint "rbpf dump -p 18301" dump 18301
 hint "rbpf serve -p 18301" serve 18301
+hint "'rbpf dump -p PID' says where each thread is now" snapshot --pid 1
+hint "rbpf flame > out.svg" flamegraph
+hint "rbpf export -f perf-script" script
+hint "rbpf --version" version
 hint "it is --children here" record --follow -p 1
 hint "it is --freq here" top --rate=9
 hint "it is --freq here" record -p 1 --frequency 9

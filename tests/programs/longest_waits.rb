@@ -42,7 +42,10 @@ module Waits
   # The end of a pipe, and the child process that closes the other one as it ends, after @seconds.
   def child_for(seconds)
     from, to = IO.pipe
-    pid = spawn('sleep', seconds.to_s, in: File::NULL, out: to, err: File::NULL)
+    pid = fork do
+      sleep seconds
+      exit!
+    end
     to.close
     [from, pid]
   end
