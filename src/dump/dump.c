@@ -28,7 +28,7 @@
 
 #define STACK_ATTEMPTS	50
 #define THREAD_ATTEMPTS 10 /* of all of these */
-#define NAME_ATTEMPTS	16 /* of all of those; with 4 it failed now and then on a busy machine */
+#define NAME_ATTEMPTS	16 /* of all of those; with 4, many were in vain on a busy machine */
 
 struct dump {
 	const struct process *process; /* not owned */
