@@ -26,9 +26,10 @@
 #include "target/process.h"
 #include "target/syscalls.h"
 
-#define STACK_ATTEMPTS	50
-#define THREAD_ATTEMPTS 10 /* of all of these */
-#define NAME_ATTEMPTS	16 /* of all of those; with 4, many were in vain on a busy machine */
+#define STACK_ATTEMPTS	 50
+#define THREAD_ATTEMPTS	 10 /* of all of these */
+#define REQUEST_ATTEMPTS 4  /* of all of those, until its request is known … */
+#define NAME_ATTEMPTS	 16 /* … and its frames have names: 4 are too few on a busy machine */
 
 struct dump {
 	const struct process *process; /* not owned */
@@ -329,13 +330,13 @@ static bool all_named(const struct dump_thread *t)
 static int read_and_name(struct dump *d, const struct rbpf_task *task, struct dump_thread *ret)
 {
 	struct dump_thread t = { .tid = 0 };
-	bool known = false;
+	bool known = false, done = false;
 	int attempt, r = 0;
 
-	for (attempt = 0; attempt < NAME_ATTEMPTS && !known && !r; attempt++) {
+	for (attempt = 1; attempt <= NAME_ATTEMPTS && !done && !r; attempt++) {
 		thread_deinit(&t);
 		r = read_and_name_once(d, task, &t, &known);
-		known = known && all_named(&t);
+		done = (known || attempt >= REQUEST_ATTEMPTS) && all_named(&t);
 	}
 	if (r)
 		thread_deinit(&t);

@@ -80,12 +80,17 @@ bool event_has_durations(const struct profile_event *event)
 	       (event_is_exact(event) || !strcmp(event->name, EVENT_WALL));
 }
 
-bool profile_has_waits(const struct profile *p)
+uint32_t profile_event_named(const struct profile *p, const char *name)
 {
 	for (uint32_t i = 0; i < p->meta.n_events; i++)
-		if (!strcmp(p->meta.events[i].name, EVENT_WAIT))
-			return true;
-	return false;
+		if (!strcmp(p->meta.events[i].name, name))
+			return i;
+	return PROFILE_NONE;
+}
+
+bool profile_has_waits(const struct profile *p)
+{
+	return profile_event_named(p, EVENT_WAIT) != PROFILE_NONE;
 }
 
 const struct profile_event *profile_event(const struct profile *p)

@@ -477,6 +477,9 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 	profile_add(&p->value, s->value);
 }
 
+/* The number of the event of @p with this name; PROFILE_NONE if it has none. */
+uint32_t profile_event_named(const struct profile *p, const char *name);
+
 /* Whether samples of @p can be of waits: its recording was made with --mode states. */
 bool profile_has_waits(const struct profile *p);
 

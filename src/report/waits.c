@@ -64,7 +64,7 @@ static struct wait_columns find(const struct report *r, const struct longest_wai
 	return ret;
 }
 
-/* "disk: production.log and holds the GVL" */
+/* "disk: production.log, and holds the GVL" */
 static void add_reason(const struct profile *p, const struct longest_wait *wait, struct table *t)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT;

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "profile/profile.h"
@@ -41,14 +40,6 @@ static void gvl_holding_deinit(struct gvl_holding *h)
 	free(h->waits);
 	free(h->held);
 	gvl_charges_deinit(&h->charges);
-}
-
-static uint32_t event_named(const struct profile *p, const char *name)
-{
-	for (uint32_t i = 0; i < p->meta.n_events; i++)
-		if (!strcmp(p->meta.events[i].name, name))
-			return i;
-	return PROFILE_NONE;
 }
 
 static int take_charge(void *arg, const struct profile_sample *s)
@@ -107,7 +98,7 @@ static int gvl_holding_init(struct gvl_holding *h, struct longest_wait *waits, s
 {
 	const struct profile *p = h->profile;
 
-	h->event = event_named(p, EVENT_GVL);
+	h->event = profile_event_named(p, EVENT_GVL);
 	h->waits = calloc(n + 1, sizeof(*h->waits));
 	h->held = calloc(p->n_threads + 1, sizeof(*h->held));
 	if (!h->waits || !h->held)
