@@ -71,6 +71,24 @@ static __always_inline __u64 period_of_cpu(__u32 cpu, __u64 ts)
 									  : clock->period;
 }
 
+/* What the clock of thread @tid had had of a period when it began anew with another one, in ns. */
+static __always_inline __u64 take_carried(__u32 tid)
+{
+	__u64 *carried_ns = bpf_map_lookup_elem(&carried, &tid), ns;
+
+	if (!carried_ns)
+		return 0;
+	ns = *carried_ns;
+	*carried_ns = 0;
+	return ns;
+}
+
+/* What @periods of the own clock of thread @tid stand for at a tick, in ns. @period: its first. */
+static __always_inline __u64 period_of_thread(__u64 period, __u32 periods, __u32 tid)
+{
+	return period * periods_longer * periods + (any_carried ? take_carried(tid) : 0);
+}
+
 /*
  * How many periods a sample of thread @tid, which runs, of @proc stands for, if @clock runs the
  * program; 0: none is to be taken.

@@ -30,7 +30,13 @@ __u64 scheduler_seen_ns = 0;
 bool waits_begun = false;      /* waits are seen from now on */
 __u64 open_wait_ns = 0;	       /* open_waits() leaves out waits that are shorter */
 bool cpus_have_clocks = false; /* and not only threads */
-__u32 iter_tgid = 0;	       /* iterators: of this process only; 0: of all that are followed */
+/*
+ * How many times as long as they were at first the periods of threads' clocks are: perf goes on to
+ * tell the first one.
+ */
+__u32 periods_longer = 1;
+bool any_carried = false; /* there was something in carried[] */
+__u32 iter_tgid = 0;	  /* iterators: of this process only; 0: of all that are followed */
 
 struct gvl_key {
 	__u64 at; /* its ractor; in a Ruby without them, the head of its queue; of a Mutex, its
@@ -186,6 +192,17 @@ struct {
 	__type(key, __u32); /* tid / 64 */
 	__type(value, __u64);
 } taken_over SEC(".maps");
+
+/*
+ * What the clocks of threads had had of their periods, in ns, when they were given others and began
+ * anew. What does not fit is not sampled.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RBPF_MAX_CARRIED);
+	__type(key, __u32); /* tid */
+	__type(value, __u64);
+} carried SEC(".maps");
 
 /* Threads of followed processes that have been off the CPU, until they end. Sized at load. */
 struct {

@@ -31,8 +31,9 @@ int tick(struct bpf_perf_event_data *ctx)
 	}
 	sample_stacks(walk_id);
 	sample_send(w, RBPF_EVENT_CPU,
-		    clock == CLOCK_OF_CPU ? period_of_cpu(w->sample.h.cpu, w->sample.h.ts)
-					  : ctx->sample_period * w->periods);
+		    clock == CLOCK_OF_CPU
+			    ? period_of_cpu(w->sample.h.cpu, w->sample.h.ts)
+			    : period_of_thread(ctx->sample_period, w->periods, w->sample.h.tid));
 	if (waits_too) {
 		gvl_send(walk_id);
 		lock_send(walk_id);

@@ -193,6 +193,9 @@ struct rbpf_proc {
  */
 #define RBPF_PERIOD_OF_CPU 1ull
 
+/* How many clocks of threads can have something carried over when all get other periods. */
+#define RBPF_MAX_CARRIED   4096
+
 /* ---- OpenTelemetry ---- */
 
 /* The span that a thread is in, ids as they are in memory; span 0: none, or it is not known. */

@@ -30,9 +30,9 @@
  * of several, is of major 2: a reader that knows only CPU time would add up what is none.
  */
 #define RBPF_FILE_MAJOR_CPU    1
-#define RBPF_FILE_MINOR_CPU    12
+#define RBPF_FILE_MINOR_CPU    13
 #define RBPF_FILE_MAJOR_EVENTS 2
-#define RBPF_FILE_MINOR_EVENTS 5
+#define RBPF_FILE_MINOR_EVENTS 6
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];

@@ -57,6 +57,17 @@ struct num_text num_of(uint64_t n, const char *singular, const char *plural)
 	return ret;
 }
 
+struct num_text num_frequency(uint64_t lowest_hz, uint64_t hz)
+{
+	struct num_text ret;
+
+	if (lowest_hz && lowest_hz < hz)
+		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 " to %" PRIu64 " Hz", lowest_hz, hz);
+	else
+		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 " Hz", hz);
+	return ret;
+}
+
 /* The unit of the last digit that is shown of @ns, in ns. */
 static uint64_t digit_of(uint64_t ns)
 {

@@ -19,6 +19,9 @@ struct num_text num_bytes(uint64_t bytes); /* "1.4 MB" (10^6), "512 B" */
 /* "1 process", "4 processes": @plural is the whole word, of at most 28 bytes. */
 struct num_text num_of(uint64_t n, const char *singular, const char *plural);
 
+/* "99 Hz"; or "33 to 99 Hz", if it was not always @hz, and @lowest_hz is not 0. */
+struct num_text num_frequency(uint64_t lowest_hz, uint64_t hz);
+
 /* Durations: to be read among others, "30.0 s", "350 ms", "2.6 µs", "0 s" … */
 struct num_text num_duration(uint64_t ns);
 /* The same of a bound, which stays one in these digits: cut, and not below. */

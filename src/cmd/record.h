@@ -35,7 +35,8 @@ struct record_options {
 	bool all_ruby;	/* … that fit these, each NULL if not given: see selection_init() */
 	const char *comm, *cgroup, *container, *user;
 
-	uint64_t frequency;    /* Hz, 1 to 10000 */
+	uint64_t frequency;    /* Hz, 1 to 10000; 0: it was not given … */
+	double max_cost;       /* percent, 0: any; negative: as the frequency. See collector.h */
 	uint64_t duration_ns;  /* 0: until the targets end or rbpf is stopped */
 	const char *output;    /* the recording; "-" is stdout, which is then no terminal */
 	uint64_t max_stack;    /* frames kept of a stack, 16 to 4096 */
@@ -72,6 +73,12 @@ struct record_options {
 struct option_rest;
 int record_take_targets(struct record_options *opts, const struct option_rest *rest,
 			struct err *err);
+
+/* What max_cost is before options are parsed. */
+#define RECORD_COST_UNSET (-1)
+
+/* The frequency, and what samples may cost, where they were not given. */
+void record_take_frequency(struct record_options *opts);
 
 /*
  * Record. The options are complete and consistent: one of pids, command and all_ruby, and all in

@@ -13,6 +13,9 @@
 #include "cmd/open_recording.h"
 #include "export/export.h"
 
+#define DEFAULT_FREQUENCY 99  /* Hz */
+#define DEFAULT_MAX_COST  0.5 /* percent */
+
 /* What is parsed; the format then becomes an exporter. */
 struct record_line {
 	struct record_options opts;
@@ -193,10 +196,19 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_U64,
 		OPT(frequency),
 		.arg = "HZ",
-		.help = "samples per second of CPU time of a thread, 1 to 10000",
-		.initial = "99",
+		.help = "samples per second of CPU time of a thread, 1 to 10000 (default 99, or "
+			"fewer: see --max-cost)",
 		.min = 1,
 		.max = 10000,
+	},
+	{
+		.name = "max-cost",
+		.type = OPTION_PERCENT,
+		OPT(max_cost),
+		.arg = "PCT",
+		.help = "take fewer samples, down to a quarter, where they cost a busy machine "
+			"more of its CPU time than this; 0 is no limit (default 0.5; with -F, no "
+			"limit)",
 	},
 	{
 		.name = "max-stack",
@@ -363,6 +375,14 @@ int record_take_targets(struct record_options *opts, const struct option_rest *r
 	return 0;
 }
 
+void record_take_frequency(struct record_options *opts)
+{
+	if (opts->max_cost < 0)
+		opts->max_cost = opts->frequency ? 0 : DEFAULT_MAX_COST;
+	if (!opts->frequency)
+		opts->frequency = DEFAULT_FREQUENCY;
+}
+
 static bool ends_with(const char *s, const char *suffix)
 {
 	size_t len = strlen(s), n = strlen(suffix);
@@ -442,12 +462,13 @@ static int prepare(struct record_line *line, const struct option_rest *rest, str
 		return usage(err, "--waker needs --mode states", NULL);
 	if (opts->ring_bytes & (opts->ring_bytes - 1))
 		return usage(err, "--ring must be a power of two", "8M, 16M, 32M and so on");
+	record_take_frequency(opts);
 	return take_outputs(opts, line->format, path, err);
 }
 
 static int record_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
-	struct record_line line = { .format = OPTION_UNSET };
+	struct record_line line = { .opts.max_cost = RECORD_COST_UNSET, .format = OPTION_UNSET };
 	_cleanup_buf_ struct buf path = BUF_INIT;
 	struct option_rest rest;
 	int r;

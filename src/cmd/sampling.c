@@ -51,6 +51,8 @@ static int new_collector(struct sampling *s, struct err *err)
 		.selection = s->opts->all_ruby ? &s->selection : NULL,
 		.memory_limit = s->opts->memory_limit,
 		.requests = s->opts->requests ? &s->requests : NULL,
+		.frequency = (uint32_t)s->opts->frequency,
+		.max_cost = s->opts->max_cost,
 		.native = s->opts->native,
 		.inlines = s->opts->inlines,
 		.peers = s->opts->peers,

@@ -110,10 +110,19 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_U64,
 		RECORD(frequency),
 		.arg = "HZ",
-		.help = "samples per second of CPU time of a thread, 1 to 10000",
-		.initial = "99",
+		.help = "samples per second of CPU time of a thread, 1 to 10000 (default 99, or "
+			"fewer: see --max-cost)",
 		.min = 1,
 		.max = 10000,
+	},
+	{
+		.name = "max-cost",
+		.type = OPTION_PERCENT,
+		RECORD(max_cost),
+		.arg = "PCT",
+		.help = "take fewer samples, down to a quarter, where they cost a busy machine "
+			"more of its CPU time than this; 0 is no limit (default 0.5; with -F, no "
+			"limit)",
 	},
 	{
 		.name = "keep",
@@ -210,12 +219,13 @@ static int prepare_live(struct serve_line *line, const struct option_rest *rest,
 	rec->max_stack = 4096;
 	rec->ring_bytes = 8 << 20;
 	rec->peers = true;
+	record_take_frequency(rec);
 	return record_take_targets(rec, rest, err);
 }
 
 static int serve_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
-	struct serve_line line = { .input = NULL };
+	struct serve_line line = { .record.max_cost = RECORD_COST_UNSET };
 	struct option_rest rest;
 	bool live;
 	int r;

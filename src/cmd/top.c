@@ -91,6 +91,14 @@ static int open_window(struct watching *run, struct err *err)
 
 /* ---- lines ---- */
 
+static uint32_t frequency_now(const struct watching *run)
+{
+	struct collector_status st;
+
+	collector_status(run->s.collector, &st);
+	return st.frequency;
+}
+
 /* The @seconds before second @to. */
 static int show_plain(struct watching *run, uint64_t seconds, uint64_t to)
 {
@@ -99,7 +107,7 @@ static int show_plain(struct watching *run, uint64_t seconds, uint64_t to)
 		.width = width ? width : PLAIN_WIDTH,
 		.utf8 = run->utf8,
 		.targets = run->targets,
-		.frequency = (uint32_t)run->opts->record.frequency,
+		.frequency = frequency_now(run),
 		.selected = SIZE_MAX,
 	};
 	int r;
@@ -239,7 +247,6 @@ static int loop_screen(struct watching *run, struct err *err)
 		.sampling = &run->s,
 		.window = run->window,
 		.targets = run->targets,
-		.frequency = (uint32_t)run->opts->record.frequency,
 		.start_ns = run->start_ns,
 		.start_realtime_ns = run->start_realtime_ns,
 		.end_ns = end_of_time(run),

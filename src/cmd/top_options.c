@@ -112,10 +112,19 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_U64,
 		RECORD(frequency),
 		.arg = "HZ",
-		.help = "samples per second of CPU time of a thread, 1 to 10000",
-		.initial = "99",
+		.help = "samples per second of CPU time of a thread, 1 to 10000 (default 99, or "
+			"fewer: see --max-cost)",
 		.min = 1,
 		.max = 10000,
+	},
+	{
+		.name = "max-cost",
+		.type = OPTION_PERCENT,
+		RECORD(max_cost),
+		.arg = "PCT",
+		.help = "take fewer samples, down to a quarter, where they cost a busy machine "
+			"more of its CPU time than this; 0 is no limit (default 0.5; with -F, no "
+			"limit)",
 	},
 	{
 		.name = "keep",
@@ -254,12 +263,13 @@ static int prepare(struct top_options *opts, const struct option_rest *rest, str
 	rec->max_stack = 4096;
 	rec->ring_bytes = 8 << 20;
 	rec->peers = true;
+	record_take_frequency(rec);
 	return record_take_targets(rec, rest, err);
 }
 
 static int top_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
-	struct top_options opts = { .view = OPTION_UNSET };
+	struct top_options opts = { .record.max_cost = RECORD_COST_UNSET, .view = OPTION_UNSET };
 	struct option_rest rest;
 	int r;
 

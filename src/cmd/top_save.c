@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "cmd/sampling.h"
 #include "profile/recorder.h"
+#include "sample/collector.h"
 
 int top_save_to(const struct sampling *s, struct window *w, struct window_range range,
 		uint64_t start_ns, uint64_t start_realtime_ns, const struct recorder_options *opts,
@@ -17,6 +18,7 @@ int top_save_to(const struct sampling *s, struct window *w, struct window_range 
 	const uint64_t offset = range.from * NSEC_PER_SEC;
 	const struct profile *p;
 	struct profile_meta meta;
+	struct collector_status status;
 	struct utsname names;
 	struct recorder *rec;
 	int r = window_profile(w, range, 0, &p);
@@ -25,6 +27,9 @@ int top_save_to(const struct sampling *s, struct window *w, struct window_range 
 		return err_code(err, r);
 	*totals = p->totals;
 	sampling_meta(s, &names, &meta);
+	collector_status(s->collector, &status);
+	if (status.frequency < meta.frequency)
+		totals->lowest_hz = status.frequency;
 	meta.start_monotonic_ns = start_ns + offset;
 	meta.start_realtime_ns = start_realtime_ns + offset;
 	meta.by_second = 1;

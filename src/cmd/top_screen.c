@@ -79,10 +79,10 @@ static void warned(void *arg, const char *message)
 
 static struct top_frame frame_of(const struct screen *s)
 {
+	struct collector_status status;
 	struct top_frame f = {
 		.utf8 = s->opts->utf8,
 		.targets = s->opts->targets,
-		.frequency = s->opts->frequency,
 		.first = s->first,
 		.selected = s->keys.selected,
 		.paused = s->keys.paused,
@@ -91,6 +91,8 @@ static struct top_frame frame_of(const struct screen *s)
 		.footer = footer,
 	};
 
+	collector_status(s->opts->sampling->collector, &status);
+	f.frequency = status.frequency;
 	terminal_size(&f.width, &f.height);
 	return f;
 }

@@ -15,8 +15,7 @@ struct top_screen_options {
 	struct sampling *sampling; /* started */
 	struct window *window;
 	const char *targets; /* as in struct top_frame */
-	uint32_t frequency;
-	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	uint64_t start_ns;   /* CLOCK_MONOTONIC */
 	uint64_t start_realtime_ns;
 	uint64_t end_ns;    /* UINT64_MAX: never */
 	uint64_t settle_ns; /* after this a second is shown */

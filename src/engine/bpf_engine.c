@@ -111,6 +111,7 @@ static int begin_sampling(struct bpf_engine *s, struct err *err)
 		return r;
 	s->clocks.program = s->skel->progs.tick;
 	s->clocks.cpu_clocks = s->skel->maps.cpu_clocks;
+	s->clocks.carried = s->skel->maps.carried;
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), handle_record, s, NULL);
 	return s->ring ? 0 : bpf_object_refused(-errno, "map the ring buffer", err);
 }
@@ -321,6 +322,13 @@ static void redraw(struct engine *e)
 	clock_events_redraw(&of(e)->clocks);
 }
 
+static void set_divisor(struct engine *e, uint32_t divisor)
+{
+	of(e)->skel->bss->any_carried = true;
+	of(e)->skel->data->periods_longer = divisor;
+	clock_events_set_divisor(&of(e)->clocks, divisor);
+}
+
 /* Append what can be read of @fd to @out, at most about @max bytes. Returns 0 or -errno. */
 static int read_some(int fd, size_t max, struct buf *out)
 {
@@ -482,6 +490,7 @@ static const struct engine_ops bpf_ops = {
 	.remove_thread = remove_thread,
 	.set_clocked = set_clocked,
 	.redraw = redraw,
+	.set_divisor = set_divisor,
 	.set_cpus = set_cpus,
 	.read_threads = read_threads,
 	.drain = drain,
@@ -512,6 +521,7 @@ int bpf_engine_open(const struct engine_options *opts, struct engine **ret, stru
 	s->engine.ops = &bpf_ops;
 	s->opts = *opts;
 	s->clocks.frequency = opts->frequency;
+	s->clocks.divisor = 1;
 	s->stats_fd = opts->frequency ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
 	libbpf_set_print(print_libbpf);
 	r = bpf_object_load(opts, &s->skel, err);

@@ -33,8 +33,10 @@
 struct clock_event {
 	struct bpf_link *link; /* owns fd; NULL: this one is free */
 	int fd;
-	int cpu;	   /* -1: of a thread */
-	uint64_t period;   /* ns */
+	int cpu;	   /* -1: of a thread … */
+	pid_t tid;	   /* … this one */
+	uint64_t base;	   /* of a thread: ns of its CPU time that the event had counted then */
+	uint64_t period;   /* ns; of a thread, without the divisor */
 	uint64_t began_ns; /* CLOCK_MONOTONIC: it ticks in multiples of its period since then */
 	int next_free;	   /* if this one is: the number of the next, 0: it is the last */
 };
@@ -58,7 +60,7 @@ void clock_events_deinit(struct clock_events *ce)
  * CPUs, whose time is that by which programs sleep, are drawn anew again and again. Each sample
  * carries its own.
  */
-static uint64_t draw_period(uint32_t frequency, bool of_cpu)
+static uint64_t draw_period(uint32_t frequency)
 {
 	uint64_t period = NSEC_PER_SEC / frequency, part;
 	uint32_t random;
@@ -67,7 +69,12 @@ static uint64_t draw_period(uint32_t frequency, bool of_cpu)
 		random = (uint32_t)clock_ns(CLOCK_MONOTONIC);
 	part = period * (30 + random % 70) / 1000;
 	period = random & 1u << 31 ? period + part : period - part;
-	return of_cpu ? period | RBPF_PERIOD_OF_CPU : period & ~RBPF_PERIOD_OF_CPU;
+	return period & ~RBPF_PERIOD_OF_CPU;
+}
+
+static uint64_t draw_period_of_cpu(const struct clock_events *ce)
+{
+	return draw_period(ce->frequency) * ce->divisor | RBPF_PERIOD_OF_CPU;
 }
 
 /* ---- a call that may wait ---- */
@@ -122,7 +129,7 @@ static int open_patiently(struct perf_event_attr *attr, pid_t tid, int cpu)
  * A period rather than a frequency: the kernel then keeps what was left of it when a thread is
  * switched out, so that each sample stands for exactly this much CPU time.
  */
-static int open_event(pid_t tid, int cpu, uint64_t period)
+static int open_event(pid_t tid, int cpu, uint64_t period, uint32_t divisor)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -133,7 +140,15 @@ static int open_event(pid_t tid, int cpu, uint64_t period)
 		.exclude_idle = cpu >= 0,
 	};
 
-	return open_patiently(&attr, tid, cpu);
+	const uint64_t longer = period * divisor;
+	int fd = open_patiently(&attr, tid, cpu);
+
+	/* The BPF programs are told the first one whenever it ticks, and know the divisor. */
+	if (fd >= 0 && divisor > 1 && ioctl(fd, PERF_EVENT_IOC_PERIOD, &longer)) {
+		close(fd);
+		return -errno;
+	}
+	return fd;
 }
 
 /* What the BPF program needs to know of a CPU's clock. Returns 0 or -errno. */
@@ -148,7 +163,7 @@ static int tell(const struct clock_events *ce, int cpu, const struct rbpf_cpu_cl
 /* Open an event and attach the program. Returns 0 or -errno. */
 static int attach(const struct clock_events *ce, pid_t tid, int cpu, struct clock_event *ret)
 {
-	const uint64_t period = draw_period(ce->frequency, cpu >= 0);
+	const uint64_t period = cpu < 0 ? draw_period(ce->frequency) : draw_period_of_cpu(ce);
 	struct bpf_link *link;
 	int fd, r = 0;
 
@@ -156,7 +171,7 @@ static int attach(const struct clock_events *ce, pid_t tid, int cpu, struct cloc
 		r = tell(ce, cpu, &(struct rbpf_cpu_clock) { .period = period });
 	if (r)
 		return r;
-	fd = open_event(tid, cpu, period);
+	fd = open_event(tid, cpu, period, cpu < 0 ? ce->divisor : 1);
 	if (fd < 0)
 		return fd;
 	if (cpu < 0 && !fds_may_keep(fd)) {
@@ -172,6 +187,7 @@ static int attach(const struct clock_events *ce, pid_t tid, int cpu, struct cloc
 	*ret = (struct clock_event) { .link = link,
 				      .fd = fd,
 				      .cpu = cpu,
+				      .tid = tid,
 				      .period = period,
 				      .began_ns = clock_ns(CLOCK_MONOTONIC) };
 	return 0;
@@ -202,13 +218,55 @@ int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 	return clock;
 }
 
+/* Of an id that may be another thread's soon. */
+static void forget_carried(const struct clock_events *ce, pid_t tid)
+{
+	const uint32_t key = (uint32_t)tid;
+
+	if (ce->any_carried)
+		bpf_map__delete_elem(ce->carried, &key, sizeof(key), 0);
+}
+
 void clock_events_remove_thread(struct clock_events *ce, int clock)
 {
 	struct clock_event *event = &ce->threads[clock - 1];
 
+	forget_carried(ce, event->tid);
 	bpf_link__destroy(event->link);
 	*event = (struct clock_event) { .next_free = ce->first_free };
 	ce->first_free = clock;
+}
+
+/* Carry @ns over for thread @tid, beside what was before and it has not ticked since. */
+static void carry(const struct clock_events *ce, pid_t tid, uint64_t ns)
+{
+	const uint32_t key = (uint32_t)tid;
+	uint64_t before = 0;
+
+	if (!ns)
+		return;
+	bpf_map__lookup_elem(ce->carried, &key, sizeof(key), &before, sizeof(before), 0);
+	ns += before;
+	bpf_map__update_elem(ce->carried, &key, sizeof(key), &ns, sizeof(ns), BPF_ANY);
+}
+
+/*
+ * Make the period of a thread's clock longer or shorter. It begins anew with that, so what it has
+ * had of the one before is carried over: by the count of the event, which is the CPU time that its
+ * periods are made of.
+ */
+static void change_thread(const struct clock_events *ce, struct clock_event *event,
+			  uint32_t divisor)
+{
+	const uint64_t period = event->period * divisor;
+	uint64_t count;
+
+	/* One that has ended refuses both. */
+	if (read(event->fd, &count, sizeof(count)) != (ssize_t)sizeof(count) ||
+	    ioctl(event->fd, PERF_EVENT_IOC_PERIOD, &period))
+		return;
+	carry(ce, event->tid, (count - event->base) % (event->period * ce->divisor));
+	event->base = count;
 }
 
 /* ---- CPUs ---- */
@@ -265,7 +323,7 @@ static bool redraw(const struct clock_events *ce, struct clock_event *event)
 	if (now - event->began_ns < (ticks > REDRAW_MIN ? ticks : REDRAW_MIN) ||
 	    had > event->period / 4)
 		return false;
-	clock.period = draw_period(ce->frequency, true);
+	clock.period = draw_period_of_cpu(ce);
 	clock.first = clock.period + had;
 	clock.drawn_ns = now;
 	if (tell(ce, event->cpu, &clock))
@@ -288,6 +346,17 @@ void clock_events_redraw(struct clock_events *ce)
 }
 
 /* ---- all ---- */
+
+void clock_events_set_divisor(struct clock_events *ce, uint32_t divisor)
+{
+	size_t i;
+
+	ce->any_carried = true;
+	for (i = 0; i < ce->n_threads; i++)
+		if (ce->threads[i].link)
+			change_thread(ce, &ce->threads[i], divisor);
+	ce->divisor = divisor;
+}
 
 void clock_events_stop(struct clock_events *ce)
 {

@@ -11,6 +11,7 @@
 #ifndef RBPF_ENGINE_CLOCK_EVENTS_H
 #define RBPF_ENGINE_CLOCK_EVENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,7 +25,10 @@ struct err;
 struct clock_events {
 	struct bpf_program *program; /* not owned */
 	struct bpf_map *cpu_clocks;  /* struct rbpf_cpu_clock by CPU; not owned */
-	uint32_t frequency;	     /* Hz */
+	struct bpf_map *carried;     /* ns by tid; not owned */
+	uint32_t frequency;	     /* Hz … */
+	uint32_t divisor;	     /* … by which it is lowered at present; at least 1 */
+	bool any_carried;
 	struct clock_event *threads; /* by number less 1; owned */
 	size_t n_threads, cap_threads;
 	int first_free;		  /* the number of one that has no clock; 0: each has one */
@@ -53,6 +57,12 @@ int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, stru
  * long.
  */
 void clock_events_redraw(struct clock_events *ce);
+
+/*
+ * Tick so many times less often from now on. What clocks of threads have had of their periods is
+ * not lost: their next ticks stand for it, too. Those of CPUs follow as they are drawn anew.
+ */
+void clock_events_set_divisor(struct clock_events *ce, uint32_t divisor);
 
 /* Stop all clocks. */
 void clock_events_stop(struct clock_events *ce);

@@ -119,6 +119,12 @@ void engine_redraw(struct engine *e)
 		e->ops->redraw(e);
 }
 
+void engine_set_divisor(struct engine *e, uint32_t divisor)
+{
+	if (e->ops->set_divisor)
+		e->ops->set_divisor(e, divisor);
+}
+
 int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
 {
 	return e->ops->set_cpus ? e->ops->set_cpus(e, cpus, err) : 0;

@@ -86,6 +86,7 @@ struct engine_ops {
 	void (*set_clocked)(struct engine *e, pid_t tgid, uint64_t before_ns);
 	int (*set_cpus)(struct engine *e, const struct cpus *cpus, struct err *err);
 	void (*redraw)(struct engine *e);
+	void (*set_divisor)(struct engine *e, uint32_t divisor);
 	int (*read_threads)(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
 			    struct err *err);
 	void (*stop)(struct engine *e);
@@ -223,6 +224,12 @@ int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err);
  * for which it is due.
  */
 void engine_redraw(struct engine *e);
+
+/*
+ * Sample so many times less often than engine_options.frequency says from now on; 1: as often. Each
+ * sample carries the time that it stands for.
+ */
+void engine_set_divisor(struct engine *e, uint32_t divisor);
 
 /*
  * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers: of

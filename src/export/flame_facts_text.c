@@ -68,7 +68,8 @@ void flame_facts_tell(const struct flame_facts_text *t)
 	}
 	buf_addstr(&s, facts->all_samples == 1 ? " sample" : " samples");
 	if (t->profile->meta.frequency && event_is_cpu(event))
-		buf_addf(&s, " at %u Hz", t->profile->meta.frequency);
+		buf_addf(&s, " at %s",
+			 num_frequency(t->profile->totals.lowest_hz, t->profile->meta.frequency).s);
 	t->piece(t->arg, &s);
 	if (facts->value) {
 		flame_facts_value(&s, event->unit, facts->value);

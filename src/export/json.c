@@ -88,6 +88,8 @@ static void add_totals(struct json *j, const struct profile_totals *totals)
 	json_u64(j, "bpf_ns", totals->bpf_ns);
 	json_u64(j, "machine_busy_ns", totals->machine_busy_ns);
 	json_u64(j, "machine_stolen_ns", totals->machine_stolen_ns);
+	json_u64(j, "lowest_hz", totals->lowest_hz);
+	json_u64(j, "lowered_ns", totals->lowered_ns);
 	profile_counters_json(totals, j);
 	json_object_end(j);
 }

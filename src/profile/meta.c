@@ -60,6 +60,8 @@ static const struct meta_field totals_fields[] = {
 	{ FIELD_U64, TOTALS(bpf_ns) },
 	{ FIELD_U64, TOTALS(machine_busy_ns) },
 	{ FIELD_U64, TOTALS(machine_stolen_ns) },
+	{ FIELD_U64, TOTALS(lowest_hz) },
+	{ FIELD_U64, TOTALS(lowered_ns) },
 };
 
 /* Six strings of it, each byte as U+FFFD, stay below RBPF_FILE_MAX_JSON. */

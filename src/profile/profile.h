@@ -344,6 +344,8 @@ struct profile_totals {
 	uint64_t bpf_ns;		/* run time of all BPF programs; 0 if unknown */
 	uint64_t machine_busy_ns;	/* what ran on all CPUs meanwhile; 0 if unknown */
 	uint64_t machine_stolen_ns;	/* what a hypervisor took from them while they had work */
+	uint64_t lowest_hz;		/* that meta.frequency was lowered to; 0: it was not */
+	uint64_t lowered_ns;		/* for how long it was lower */
 	uint64_t counters[COUNTER_COUNT]; /* by enum profile_counter; 0 also if not recorded */
 };
 

@@ -22,18 +22,19 @@ static const char *or_unknown(const char *s)
 }
 
 /* "event      cpu (ns), 10 ms a sample, 99 Hz" */
-static void info_event(const struct profile_event *event, uint32_t frequency, struct buf *out)
+static void info_event(const struct profile *p, const struct profile_event *event, struct buf *out)
 {
 	buf_addf(out, "event      %s (%s)", event->name, value_unit_name(event->unit));
 	if (event->period)
 		buf_addf(out, ", %s a sample", num_value(event->unit, event->period).s);
-	if (frequency && event_is_cpu(event))
-		buf_addf(out, ", %" PRIu32 " Hz", frequency);
+	if (p->meta.frequency && event_is_cpu(event))
+		buf_addf(out, ", %s", num_frequency(p->totals.lowest_hz, p->meta.frequency).s);
 	buf_addch(out, '\n');
 }
 
-static void info_meta(const struct profile_meta *meta, struct buf *out)
+static void info_meta(const struct profile *p, struct buf *out)
 {
+	const struct profile_meta *meta = &p->meta;
 	time_t start = (time_t)(meta->start_realtime_ns / NSEC_PER_SEC);
 	char when[40] = "unknown";
 	struct tm tm;
@@ -47,7 +48,7 @@ static void info_meta(const struct profile_meta *meta, struct buf *out)
 		 num_of(meta->cpus, "CPU", "CPUs").s);
 	buf_addf(out, "start      %s\n", when);
 	for (uint32_t i = 0; i < meta->n_events; i++)
-		info_event(&meta->events[i], meta->frequency, out);
+		info_event(p, &meta->events[i], out);
 }
 
 /* What of the recording passes the filters. */
@@ -156,7 +157,7 @@ static void render_info(const struct report *r, const struct selected *selected,
 	buf_addf(out, " (%s)\n", r->rec->report.complete ? "complete" : "was not closed properly");
 	if (r->rec->report.lost_bytes)
 		buf_addf(out, "unusable   %s at its end\n", num_bytes(r->rec->report.lost_bytes).s);
-	info_meta(&p->meta, out);
+	info_meta(p, out);
 	buf_addf(out, "duration   %s\n", num_duration(recording.duration_ns).s);
 	info_processes(p, selected, out);
 	buf_addf(out, "stacks     %s of %s\n", num_count(p->n_stacks ? p->n_stacks - 1 : 0).s,

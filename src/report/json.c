@@ -82,6 +82,8 @@ void report_json_totals(const struct report *r, uint64_t samples, uint64_t value
 	json_u64(j, "bpf_ns", t->bpf_ns);
 	json_u64(j, "machine_busy_ns", t->machine_busy_ns);
 	json_u64(j, "machine_stolen_ns", t->machine_stolen_ns);
+	json_u64(j, "lowest_hz", t->lowest_hz);
+	json_u64(j, "lowered_ns", t->lowered_ns);
 	json_u64(j, "frequency", p->meta.frequency);
 	json_str(j, "event", profile_event(p)->name);
 	json_str(j, "command", p->meta.command ? p->meta.command : "");

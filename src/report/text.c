@@ -136,7 +136,7 @@ void report_header(const struct report *r, uint64_t samples, uint64_t value, str
 		 num_of(p->n_processes, "process", "processes").s,
 		 num_of(p->n_samples, "sample", "samples").s);
 	if (p->meta.frequency && event_is_cpu(profile_event(p)))
-		buf_addf(out, " at %" PRIu32 " Hz", p->meta.frequency);
+		buf_addf(out, " at %s", num_frequency(p->totals.lowest_hz, p->meta.frequency).s);
 	buf_addf(out, " (%s)", profile_event(p)->name);
 	add_versions(p, out);
 	buf_addch(out, '\n');

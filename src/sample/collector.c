@@ -136,8 +136,7 @@ int collector_add_family(struct collector *c, pid_t pid, struct err *err)
 	return r && descendants_have_ruby(c, pid) ? 0 : r;
 }
 
-/* CPU time of rbpf so far, with its workers. */
-static uint64_t own_cpu_ns(const struct collector *c)
+uint64_t collector_cpu_ns(const struct collector *c)
 {
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + file_worker_cpu_ns(c->opts.worker) +
 	       remote_cpu_ns();
@@ -149,7 +148,7 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err)
 	int r = 0;
 
 	c->sink = sink;
-	c->totals.rbpf_start_cpu_ns = own_cpu_ns(c);
+	c->totals.rbpf_start_cpu_ns = collector_cpu_ns(c);
 	if (cpus_times(&c->machine))
 		c->machine = (struct cpus_times) { 0 };
 	LIST_FOREACH(p, &c->table.list, link) {
@@ -313,6 +312,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 		r = life_sweep(c, now);
 	if (!r)
 		r = titles_poll(c, now);
+	max_cost_poll(c, now);
 	life_count_users(c);
 	forget_over_limit(c);
 	forget_many_stacks(c);
@@ -383,6 +383,7 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.samples = c->totals.samples,
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
+		.frequency = max_cost_frequency(c),
 		.full = c->full,
 		.too_short = c->too_short,
 	};
@@ -445,6 +446,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 
 	c->ending_ns = clock_ns(CLOCK_MONOTONIC);
 	engine_stop(c->engine);
+	max_cost_end(c);
 	account = life_read_account(c);
 	add_machine_times(c);
 	c->totals.end_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
@@ -464,7 +466,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 		r = collector_note_full(c, titles_at_end(c), 0);
 	c->totals.cpu_kernel_ns = c->account_ns;
 	add_kernel_cost(&c->totals, c->engine);
-	c->totals.rbpf_cpu_ns = own_cpu_ns(c);
+	c->totals.rbpf_cpu_ns = collector_cpu_ns(c);
 	c->totals.counters[COUNTER_FILES_GIVEN_UP] = c->opts.worker->losses.files;
 	*totals = c->totals;
 	return r ? collector_fail(c, r, err) : 0;

@@ -35,10 +35,16 @@ struct collector_options {
 	/* Above so many bytes of memory rbpf forgets what it can read again; 0: no limit. */
 	uint64_t memory_limit;
 	const struct request_rules
-		*requests; /* which frames tell requests; NULL: none; not owned */
-	bool native;	   /* native stacks are walked, too … */
-	bool peers;	   /* of waits it is told what is behind the descriptor */
-	bool inlines;	   /* … and what was inlined in their functions is looked for */
+		*requests;  /* which frames tell requests; NULL: none; not owned */
+	uint32_t frequency; /* of engine_options */
+	/*
+	 * Percent of the CPU time of a busy machine that the recording may take before it takes
+	 * fewer samples; 0: any.
+	 */
+	double max_cost;
+	bool native;  /* native stacks are walked, too … */
+	bool peers;   /* of waits it is told what is behind the descriptor */
+	bool inlines; /* … and what was inlined in their functions is looked for */
 	/*
 	 * Called when part of a process will be missing: its Ruby cannot be walked (system_wide),
 	 * or some threads cannot be sampled.
@@ -106,9 +112,10 @@ struct collector_status {
 	size_t rubies;	  /* in which a Ruby was found */
 	uint64_t samples;
 	uint64_t lost;
-	size_t threads; /* sampled so far */
-	bool full;	/* collector_poll() has failed as the sink has no room: see there */
-	bool too_short; /* a process ended before a Ruby could be found in it */
+	size_t threads;	    /* sampled so far */
+	uint32_t frequency; /* Hz, at present */
+	bool full;	    /* collector_poll() has failed as the sink has no room: see there */
+	bool too_short;	    /* a process ended before a Ruby could be found in it */
 	/*
 	 * Why a process (the latest one) holds no Ruby, or one that cannot be walked; empty: all
 	 * do.

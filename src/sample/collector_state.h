@@ -4,8 +4,8 @@
  * samples, waits.c time off the CPU, process_life.c and thread_life.c know how processes and their
  * threads begin, change and end, find_ruby.c whether there is a Ruby in a process, and begun.c when
  * one is looked for that uses no CPU time, clocks.c which clocks see threads, system_wide.c which
- * of the machine's processes are to be followed, and unknown.c what is done when records were lost
- * that tell it.
+ * of the machine's processes are to be followed, max_cost.c how many samples are too many, and
+ * unknown.c what is done when records were lost that tell it.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
 #define RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -17,6 +17,7 @@
 #include "sample/process_table.h"
 #include "sample/requests.h"
 #include "sample/stack_table.h"
+#include "sample/thinning.h"
 #include "target/cpus.h"
 #include "target/users.h"
 
@@ -32,6 +33,12 @@ struct clockless {
 struct clock_queue {
 	struct clockless *v; /* owned */
 	size_t next, n, cap;
+};
+
+/* What was used up to a moment, ns: as in struct thinning_cost. */
+struct cost_account {
+	uint64_t at_ns; /* CLOCK_MONOTONIC; 0: it was not read yet */
+	uint64_t all, ticks, busy;
 };
 
 struct collector {
@@ -74,6 +81,9 @@ struct collector {
 	uint64_t lives;		      /* records of births, execs and ends */
 	uint64_t drains;	      /* how often the engine was drained */
 	struct cpus_times machine;    /* when sampling began; 0 if unknown */
+	struct thinning thinning;     /* max_cost.c … */
+	struct cost_account cost;     /* … at the end of the last interval */
+	uint64_t lowered_at_ns;	      /* CLOCK_MONOTONIC: since then fewer samples; 0: not */
 	uint64_t account_ns;	      /* ns: sum of the CPU times reported for followed threads */
 	struct rbpf_task *last_tasks; /* threads as sampling ended; owned */
 	size_t n_last_tasks;
@@ -106,6 +116,9 @@ int collector_drain(struct collector *c);
  * noted, and @samples, which are lost by that, are counted. Returns 0 then, else @r.
  */
 int collector_note_full(struct collector *c, int r, uint64_t samples);
+
+/* CPU time of rbpf so far, with its workers, ns. */
+uint64_t collector_cpu_ns(const struct collector *c);
 
 /* Put @r, which ended the recording, into words. */
 int collector_fail(struct collector *c, int r, struct err *err);
@@ -258,6 +271,17 @@ void clocks_thread_ended(struct collector *c, struct tracked_thread *t);
 void clocks_remove(struct collector *c, struct tracked_process *p);
 
 void clocks_deinit(struct collector *c);
+
+/* ---- max_cost.c ---- */
+
+/* Take fewer samples, or more again, if it is time to look at what they cost. */
+void max_cost_poll(struct collector *c, uint64_t now);
+
+/* How many samples there are for a second of CPU time at present, Hz. */
+uint32_t max_cost_frequency(const struct collector *c);
+
+/* Sampling has ended: note for how long there were fewer. */
+void max_cost_end(struct collector *c);
 
 /* ---- begun.c ---- */
 

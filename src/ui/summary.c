@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "ui/summary.h"
 
+#include <inttypes.h>
+
 #include "base/buf.h"
 #include "base/clock.h"
 #include "profile/profile.h"
@@ -103,6 +105,16 @@ static void add_kernel_cost(const struct profile_totals *t, uint64_t duration_ns
 	buf_addch(out, '\n');
 }
 
+static void add_lowered(const struct profile_totals *t, uint32_t frequency, struct buf *out)
+{
+	if (t->lowest_hz)
+		buf_addf(out,
+			 "  down to %s for %s: at %" PRIu32
+			 " Hz samples would have cost a busy machine more than --max-cost\n",
+			 num_frequency(0, t->lowest_hz).s, num_duration(t->lowered_ns).s,
+			 frequency);
+}
+
 static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
 {
 	uint64_t start_ns = t->rbpf_start_cpu_ns, sampling_ns;
@@ -148,7 +160,9 @@ static uint64_t cpu_apart_ns(const struct profile_totals *t)
 
 bool summary_cpu_differs(const struct profile_totals *t, uint32_t frequency)
 {
-	const double per_ns = (double)frequency / NSEC_PER_SEC;
+	const double hz = (double)(t->lowest_hz && t->lowest_hz < frequency ? t->lowest_hz
+									    : frequency);
+	const double per_ns = hz / NSEC_PER_SEC;
 	const double expected = (double)t->cpu_kernel_ns * per_ns; /* samples */
 	const double apart = (double)cpu_apart_ns(t) * per_ns;
 
@@ -247,6 +261,7 @@ void summary_totals(const struct profile_totals *t, const struct summary_recordi
 	add_cpu(t, " sampled", out);
 	buf_addch(out, '\n');
 	add_cost(t, recording->duration_ns, out);
+	add_lowered(t, recording->frequency, out);
 	warn_cpu_differs(t, recording->frequency, out);
 	hint_at_waits(t, recording, out);
 	if (t->failed * 100 > t->samples * FAILED_PERCENT_TOLD)

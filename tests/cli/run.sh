@@ -2119,7 +2119,7 @@ if command -v bash > /dev/null; then
 	completes "record" -v rec
 	completes "--version" --vers
 	completes "--children" record --ch
-	completes "--max-stack --max-size" record --max
+	completes "--max-cost --max-stack --max-size" record --max
 	completes "--no-children --no-native --no-requests --no-peers --no-sources --no-kernel --no-inlines --no-priority" record --no
 	completes "4242 4711" record -p 4
 	completes "4711" record -p 1,2 --pid = 47

@@ -32,6 +32,24 @@ class AccuracyTest < LiveTest
     end
   end
 
+  # After twenty seconds there are fewer samples, each of which stands for more; and what the clocks have had of their periods
+  # by then counts.
+  if RubyInstall.under_test.default?
+    def test_fewer_samples_where_they_are_too_dear
+      targets = Array.new(Etc.nprocessors) { |i| burn(31, 1 + (i * 2)) }
+      recording = record(targets, '--max-cost', '0.0001')
+      stolen = stolen_ns
+      summary = recording.summary
+      assert_equal [99, 24], summary.values_at('frequency', 'lowest_hz')
+      own = targets.sum { |target| target.wait_for('spent')['cpu_ns'] }
+      assert_in_epsilon own, summary['cpu_sampled_ns'], SHARED_TOLERANCE + (stolen / own), "sampled against the program's clock"
+      often, seldom = recording.samples.map(&:value).partition { |value| value < 25e6 }
+      assert_operator seldom.sum, :>, 0.1 * own
+      assert_in_epsilon 4, seldom.sum.fdiv(seldom.size) / often.sum * often.size, 0.1, 'what samples stand for'
+      assert_includes Rbpf.read('report', '-i', recording.file), ' at 24 to 99 Hz (cpu)'
+    end
+  end
+
   # Half of each period of the sampling clock in one method, half in another.
   def test_a_program_in_step_with_the_clock
     target = start('lockstep.rb', 3, 99)

@@ -40,6 +40,7 @@ enum scripted_op {
 	SCRIPTED_REMOVE_THREAD,
 	SCRIPTED_SET_CLOCKED,
 	SCRIPTED_SET_CPUS,
+	SCRIPTED_SET_DIVISOR,
 	SCRIPTED_READ_THREADS,
 	SCRIPTED_PRESET,
 	SCRIPTED_FORGET_STACK,
@@ -51,7 +52,7 @@ enum scripted_op {
 
 struct scripted_call {
 	enum scripted_op op;
-	pid_t id;	   /* process or thread; SET_CPUS: how many; else 0 */
+	pid_t id;	   /* process or thread; SET_CPUS: how many; SET_DIVISOR: it; else 0 */
 	uint64_t since_ns; /* FOLLOW; SET_CLOCKED: before_ns */
 	uint64_t stack;	   /* FORGET_STACK */
 	bool with_layout;  /* FOLLOW */
@@ -263,6 +264,15 @@ static inline int scripted_set_cpus(struct engine *engine, const struct cpus *cp
 	return scripted_end(e, &call);
 }
 
+static inline void scripted_set_divisor(struct engine *engine, uint32_t divisor)
+{
+	struct scripted_engine *e = scripted_of(engine);
+
+	scripted_begin(e, SCRIPTED_SET_DIVISOR);
+	scripted_end(e,
+		     &(struct scripted_call) { .op = SCRIPTED_SET_DIVISOR, .id = (pid_t)divisor });
+}
+
 static inline int scripted_read_threads(struct engine *engine, pid_t tgid, struct rbpf_task **ret,
 					size_t *n, struct err *err)
 {
@@ -402,6 +412,7 @@ static inline void scripted_engine_init(struct scripted_engine *e)
 		.remove_thread = scripted_remove_thread,
 		.set_clocked = scripted_set_clocked,
 		.set_cpus = scripted_set_cpus,
+		.set_divisor = scripted_set_divisor,
 		.read_threads = scripted_read_threads,
 		.drain = scripted_drain,
 		.stop = scripted_stop,

@@ -99,6 +99,10 @@ Test(number, other_numbers)
 	cr_expect_str_eq(num_of(1, "process", "processes").s, "1 process");
 	cr_expect_str_eq(num_of(1200, "process", "processes").s, "1,200 processes");
 	cr_expect_str_eq(num_of(0, "sample", "samples").s, "0 samples");
+	cr_expect_str_eq(num_frequency(0, 99).s, "99 Hz");
+	cr_expect_str_eq(num_frequency(24, 99).s, "24 to 99 Hz");
+	cr_expect_str_eq(num_frequency(99, 99).s, "99 Hz");
+	cr_expect_str_eq(num_frequency(UINT64_MAX, UINT32_MAX).s, "4294967295 Hz");
 }
 
 Test(number, one_alone)

@@ -168,7 +168,7 @@ Test(reader, golden_file)
 Test(reader, header_bytes_are_the_format)
 {
 	static const uint8_t want[] = {
-		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    12,	  0,
+		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    13,	  0,
 		64,   0,    0,	  0,	0,    0,    0xc5, 0xb2, 0x9f, 0xcf, 0x97, 0x17,
 		0,    0xf2, 0x05, 0x2a, 0x01, 0,    0,	  0,	0,    0,    0,	  0,
 	};

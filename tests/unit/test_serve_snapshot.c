@@ -21,6 +21,7 @@
 #include "cmd/serve_snapshot.h"
 #include "profile/reader.h"
 #include "profile/window.h"
+#include "sample/collector_state.h"
 #include "support/scripted_engine.h"
 #include "support/sink_define.h"
 #include "worker/channel.h"
@@ -66,6 +67,11 @@ static void setup(void)
 	f.ctx.command_line = "rbpf serve";
 	f.sampling = (struct sampling) { .opts = &f.opts, .ctx = &f.ctx };
 	f.sampling.engine = &f.engine.engine;
+	f.opts.frequency = 99;
+	cr_assert_eq(collector_new(&(struct collector_options) { .engine = f.sampling.engine,
+								 .frequency = 99 },
+				   &f.sampling.collector),
+		     0);
 	f.s = (struct serve_snapshots)SERVE_SNAPSHOTS_INIT;
 	f.s.sampling = &f.sampling;
 	cr_assert_eq(window_new(&opts, &f.s.window), 0);
@@ -90,6 +96,7 @@ static void teardown(void)
 	if (f.server >= 0)
 		close(f.server);
 	window_free(f.s.window);
+	collector_free(f.sampling.collector);
 	engine_close(&f.engine.engine);
 }
 
@@ -128,6 +135,7 @@ static uint64_t samples_in(int fd)
 	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
 	cr_assert_eq(profile_read(path, NULL, &p, &report, &err), 0, "%s", err.msg);
 	cr_expect(report.complete);
+	cr_expect_eq(p.totals.lowest_hz, f.sampling.collector->thinning.divisor == 2 ? 49 : 0);
 	n = p.totals.samples;
 	profile_deinit(&p);
 	close(fd);
@@ -172,6 +180,14 @@ Test(serve_snapshot, seconds_are_told_when_there_is_another, .init = setup, .fin
 	cr_assert(hear(&told, NULL), "that they end is told in any case");
 	cr_expect_eq(told.says, SERVE_ENDED);
 	cr_expect_eq(told.to, SECONDS + 1);
+}
+
+Test(serve_snapshot, one_with_fewer_samples_says_so, .init = setup, .fini = teardown)
+{
+	f.sampling.collector->thinning.divisor = 2;
+	ask(2, 5);
+	cr_assert_eq(serve_snapshots_poll(&f.s, f.s.not_before_ns), 0);
+	expect_snapshot(2, 5, 3);
 }
 
 Test(serve_snapshot, a_short_one_is_written_at_once, .init = setup, .fini = teardown)

@@ -55,6 +55,28 @@ Test(summary, totals)
 			 "%s", buf_str(&out));
 }
 
+/* Samples became fewer: they are not expected to be as exact either. */
+Test(summary, fewer_samples_than_were_asked_for)
+{
+	struct profile_totals t = { .samples = 100,
+				    .cpu_sampled_ns = 940 * NSEC_PER_MSEC,
+				    .cpu_kernel_ns = NSEC_PER_SEC,
+				    .lowest_hz = 24,
+				    .lowered_ns = 20 * NSEC_PER_SEC };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	summary_totals(&t, &half_a_minute, &out);
+	cr_expect(strstr(buf_str(&out),
+			 "\n  down to 24 Hz for 20.0 s: at 99 Hz samples would have cost a busy "
+			 "machine more than --max-cost\n"),
+		  "%s", buf_str(&out));
+	t.cpu_kernel_ns = 100 * NSEC_PER_SEC;
+	t.cpu_sampled_ns = 94 * NSEC_PER_SEC;
+	cr_expect_not(summary_cpu_differs(&t, 99), "at 24 Hz it may be chance");
+	t.lowest_hz = 0;
+	cr_expect(summary_cpu_differs(&t, 99));
+}
+
 Test(summary, share_of_garbage_collection)
 {
 	const struct profile_totals totals = {
