@@ -140,15 +140,15 @@ static int open_event(pid_t tid, int cpu, uint64_t period, uint32_t divisor)
 		.exclude_idle = cpu >= 0,
 	};
 
-	const uint64_t longer = period * divisor;
-	int fd = open_patiently(&attr, tid, cpu);
+	int fd = open_patiently(&attr, tid, cpu), r = 0;
 
 	/* The BPF programs are told the first one whenever it ticks, and know the divisor. */
-	if (fd >= 0 && divisor > 1 && ioctl(fd, PERF_EVENT_IOC_PERIOD, &longer)) {
+	period *= divisor;
+	if (fd >= 0 && divisor > 1 && ioctl(fd, PERF_EVENT_IOC_PERIOD, &period))
+		r = -errno;
+	if (r)
 		close(fd);
-		return -errno;
-	}
-	return fd;
+	return r ? r : fd;
 }
 
 /* What the BPF program needs to know of a CPU's clock. Returns 0 or -errno. */
