@@ -14,9 +14,8 @@
  * covers nearly the whole range. Samples become time by the mean value of the row's samples, or of
  * all if it has none.
  *
- * Where the frequency was lowered on the way (--max-cost) some samples stand for up to four times
- *as much as others. The interval should then be wider, by a quarter at most: when a fifth of them
- *do.
+ * Where the frequency was lowered on the way (--max-cost) some samples stand for up to four
+ * times as much time as others. The interval should then be wider, by a quarter at most.
  *
  * What is exact has no part in this: n and N are samples that are not.
  *
