@@ -71,10 +71,9 @@ static __always_inline __u64 period_of_cpu(__u32 cpu, __u64 ts)
 									  : clock->period;
 }
 
-/* What the clock of thread @tid had had of a period when it began anew with another one, in ns. */
-static __always_inline __u64 take_carried(__u32 tid)
+static __always_inline __s64 take_carried(__u32 tid)
 {
-	__u64 *carried_ns = bpf_map_lookup_elem(&carried, &tid), ns;
+	__s64 *carried_ns = bpf_map_lookup_elem(&carried, &tid), ns;
 
 	if (!carried_ns)
 		return 0;
@@ -83,10 +82,20 @@ static __always_inline __u64 take_carried(__u32 tid)
 	return ns;
 }
 
-/* What @periods of the own clock of thread @tid stand for at a tick, in ns. @period: its first. */
+/*
+ * What @periods of the own clock of thread @tid stand for at a tick, in ns. Of one that was changed
+ * perf goes on to tell the @period that it had at first.
+ */
 static __always_inline __u64 period_of_thread(__u64 period, __u32 periods, __u32 tid)
 {
-	return period * periods_longer * periods + (any_carried ? take_carried(tid) : 0);
+	__s64 ns;
+
+	if (period <= longest_period)
+		period *= clock_divisor;
+	ns = (__s64)(period * periods);
+	if (any_carried)
+		ns += take_carried(tid);
+	return ns > 0 ? (__u64)ns : 1;
 }
 
 /*

@@ -16,6 +16,7 @@ const volatile bool wakers = false;    /* and of who ends it: waker.bpf.h */
 const volatile __s64 preempt_count_from_rq = 0;
 
 const volatile __u32 n_cpus = 1;
+const volatile __u64 longest_period = 0; /* ns: no thread's clock has a longer one at first */
 
 /* Another number each time that user space has forgotten what stacks were sent; nobody knows it. */
 __u64 forgotten = 0;
@@ -30,13 +31,9 @@ __u64 scheduler_seen_ns = 0;
 bool waits_begun = false;      /* waits are seen from now on */
 __u64 open_wait_ns = 0;	       /* open_waits() leaves out waits that are shorter */
 bool cpus_have_clocks = false; /* and not only threads */
-/*
- * How many times as long as they were at first the periods of threads' clocks are: perf goes on to
- * tell the first one.
- */
-__u32 periods_longer = 1;
-bool any_carried = false; /* there was something in carried[] */
-__u32 iter_tgid = 0;	  /* iterators: of this process only; 0: of all that are followed */
+__u32 clock_divisor = 1;       /* how many times less often than at first threads' clocks tick */
+bool any_carried = false;      /* there was something in carried[] */
+__u32 iter_tgid = 0;	       /* iterators: of this process only; 0: of all that are followed */
 
 struct gvl_key {
 	__u64 at; /* its ractor; in a Ruby without them, the head of its queue; of a Mutex, its
@@ -194,14 +191,14 @@ struct {
 } taken_over SEC(".maps");
 
 /*
- * What the clocks of threads had had of their periods, in ns, when they were given others and began
- * anew. What does not fit is not sampled.
+ * By how much more (or less) than its period the next tick of a thread's clock stands for, in ns,
+ * after that began anew with another one: src/engine/clock_events.c.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, RBPF_MAX_CARRIED);
 	__type(key, __u32); /* tid */
-	__type(value, __u64);
+	__type(value, __s64);
 } carried SEC(".maps");
 
 /* Threads of followed processes that have been off the CPU, until they end. Sized at load. */

@@ -193,8 +193,8 @@ struct rbpf_proc {
  */
 #define RBPF_PERIOD_OF_CPU 1ull
 
-/* How many clocks of threads can have something carried over when all get other periods. */
-#define RBPF_MAX_CARRIED   4096
+/* Of so many clocks of threads what they have had of their periods is kept as these change. */
+#define RBPF_MAX_CARRIED   16384
 
 /* ---- OpenTelemetry ---- */
 

@@ -28,8 +28,7 @@ int top_save_to(const struct sampling *s, struct window *w, struct window_range 
 	*totals = p->totals;
 	sampling_meta(s, &names, &meta);
 	collector_status(s->collector, &status);
-	if (status.frequency < meta.frequency)
-		totals->lowest_hz = status.frequency;
+	totals->lowest_hz = status.lowest_hz; /* of the window, or of before */
 	meta.start_monotonic_ns = start_ns + offset;
 	meta.start_realtime_ns = start_realtime_ns + offset;
 	meta.by_second = 1;

@@ -111,6 +111,7 @@ static int begin_sampling(struct bpf_engine *s, struct err *err)
 		return r;
 	s->clocks.program = s->skel->progs.tick;
 	s->clocks.cpu_clocks = s->skel->maps.cpu_clocks;
+	s->clocks.taken_over = s->skel->maps.taken_over;
 	s->clocks.carried = s->skel->maps.carried;
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), handle_record, s, NULL);
 	return s->ring ? 0 : bpf_object_refused(-errno, "map the ring buffer", err);
@@ -325,7 +326,7 @@ static void redraw(struct engine *e)
 static void set_divisor(struct engine *e, uint32_t divisor)
 {
 	of(e)->skel->bss->any_carried = true;
-	of(e)->skel->data->periods_longer = divisor;
+	of(e)->skel->data->clock_divisor = divisor;
 	clock_events_set_divisor(&of(e)->clocks, divisor);
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "engine/clock_events.h"
 #include "engine/engine.h"
 #include "engine/preempt_count.h"
 #include "rbpf.skel.h"
@@ -47,6 +48,9 @@ static int size_maps(struct rbpf_bpf *skel, const struct engine_options *opts)
 	int cpus = libbpf_num_possible_cpus(), r;
 
 	skel->rodata->n_cpus = cpus > 0 ? (uint32_t)cpus : 1;
+	skel->rodata->longest_period = opts->frequency
+					       ? clock_events_longest_period(opts->frequency)
+					       : 0;
 	r = bpf_map__set_max_entries(skel->maps.scratch, contexts * skel->rodata->n_cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(skel->maps.cpu_clocks, skel->rodata->n_cpus);

@@ -22,6 +22,10 @@
 #include "target/cpus.h"
 #include "target/remote.h"
 
+/* How far periods are from the one that was asked for, in thousandths. */
+#define DITHER_LEAST   30
+#define DITHER_MOST    100
+
 #define FIRST_NS       20000000ull /* until it is looked at who is waited for */
 /* The period of a CPU's clock is kept for so many ticks, and for so long, at least. */
 #define REDRAW_TICKS   10
@@ -67,9 +71,16 @@ static uint64_t draw_period(uint32_t frequency)
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		random = (uint32_t)clock_ns(CLOCK_MONOTONIC);
-	part = period * (30 + random % 70) / 1000;
+	part = period * (DITHER_LEAST + random % (DITHER_MOST - DITHER_LEAST)) / 1000;
 	period = random & 1u << 31 ? period + part : period - part;
 	return period & ~RBPF_PERIOD_OF_CPU;
+}
+
+uint64_t clock_events_longest_period(uint32_t frequency)
+{
+	const uint64_t period = NSEC_PER_SEC / frequency;
+
+	return period + period * DITHER_MOST / 1000;
 }
 
 static uint64_t draw_period_of_cpu(const struct clock_events *ce)
@@ -237,14 +248,22 @@ void clock_events_remove_thread(struct clock_events *ce, int clock)
 	ce->first_free = clock;
 }
 
+/* Whether it is the thread's own clock that sees it: bpf/clock.bpf.h. */
+static bool has_taken_over(const struct clock_events *ce, pid_t tid)
+{
+	const uint32_t key = (uint32_t)tid / 64;
+	uint64_t word;
+
+	return !bpf_map__lookup_elem(ce->taken_over, &key, sizeof(key), &word, sizeof(word), 0) &&
+	       word >> tid % 64 & 1;
+}
+
 /* Carry @ns over for thread @tid, beside what was before and it has not ticked since. */
-static void carry(const struct clock_events *ce, pid_t tid, uint64_t ns)
+static void carry(const struct clock_events *ce, pid_t tid, int64_t ns)
 {
 	const uint32_t key = (uint32_t)tid;
-	uint64_t before = 0;
+	int64_t before = 0;
 
-	if (!ns)
-		return;
 	bpf_map__lookup_elem(ce->carried, &key, sizeof(key), &before, sizeof(before), 0);
 	ns += before;
 	bpf_map__update_elem(ce->carried, &key, sizeof(key), &ns, sizeof(ns), BPF_ANY);
@@ -253,19 +272,27 @@ static void carry(const struct clock_events *ce, pid_t tid, uint64_t ns)
 /*
  * Make the period of a thread's clock longer or shorter. It begins anew with that, so what it has
  * had of the one before is carried over: by the count of the event, which is the CPU time that its
- * periods are made of.
+ * periods are made of. And as the clock took over it was given half a period for what comes after
+ * its last tick (takes_over()), which is half of another one now.
+ *
+ * What it has had before it takes over the CPUs' clocks see, if they have any.
  */
 static void change_thread(const struct clock_events *ce, struct clock_event *event,
 			  uint32_t divisor)
 {
-	const uint64_t period = event->period * divisor;
+	const uint64_t before = event->period * ce->divisor, period = event->period * divisor;
+	const bool taken_over = has_taken_over(ce, event->tid);
 	uint64_t count;
 
-	/* One that has ended refuses both. */
 	if (read(event->fd, &count, sizeof(count)) != (ssize_t)sizeof(count) ||
 	    ioctl(event->fd, PERF_EVENT_IOC_PERIOD, &period))
 		return;
-	carry(ce, event->tid, (count - event->base) % (event->period * ce->divisor));
+	if (taken_over)
+		carry(ce, event->tid,
+		      (int64_t)((count - event->base) % before) +
+			      ((int64_t)period - (int64_t)before) / 2);
+	else if (!ce->n_cpus)
+		carry(ce, event->tid, (int64_t)((count - event->base) % before));
 	event->base = count;
 }
 
@@ -342,7 +369,7 @@ void clock_events_redraw(struct clock_events *ce)
 	size_t i, done = 0;
 
 	for (i = 0; i < ce->n_cpus && done < REDRAWS; i++)
-		done += redraw(ce, &ce->cpus[i]);
+		done += redraw(ce, &ce->cpus[ce->next_cpu++ % ce->n_cpus]);
 }
 
 /* ---- all ---- */

@@ -25,16 +25,21 @@ struct err;
 struct clock_events {
 	struct bpf_program *program; /* not owned */
 	struct bpf_map *cpu_clocks;  /* struct rbpf_cpu_clock by CPU; not owned */
+	struct bpf_map *taken_over;  /* bits by tid; not owned */
 	struct bpf_map *carried;     /* ns by tid; not owned */
 	uint32_t frequency;	     /* Hz … */
 	uint32_t divisor;	     /* … by which it is lowered at present; at least 1 */
-	bool any_carried;
+	bool any_carried;	     /* something was put into @carried */
 	struct clock_event *threads; /* by number less 1; owned */
 	size_t n_threads, cap_threads;
 	int first_free;		  /* the number of one that has no clock; 0: each has one */
 	struct clock_event *cpus; /* owned */
 	size_t n_cpus, cap_cpus;
+	size_t next_cpu; /* that is to be drawn anew next */
 };
+
+/* No clock of a thread has a longer period at first, ns, if it ticks at @frequency Hz. */
+uint64_t clock_events_longest_period(uint32_t frequency);
 
 void clock_events_deinit(struct clock_events *ce);
 

@@ -33,13 +33,15 @@ int stack_counts(const struct shown *shown, struct stack_count **ret)
 
 uint64_t stack_counts_of_time(const struct profile *p, struct stack_count *counts)
 {
-	uint64_t interval, rest, sum = 0;
+	const struct profile_event *event = profile_event(p);
+	uint64_t interval = event->period, rest, sum = 0;
 
-	if (!event_has_durations(profile_event(p)))
-		return profile_event(p)->period;
+	if (!event_has_durations(event) && !profile_samples_differ(p))
+		return interval;
 	for (size_t i = 0; i < p->n_stacks; i++)
 		profile_add(&sum, counts[i].value);
-	interval = sum < NSEC_PER_SEC ? NSEC_PER_USEC : NSEC_PER_MSEC;
+	if (event_has_durations(event))
+		interval = sum < NSEC_PER_SEC ? NSEC_PER_USEC : NSEC_PER_MSEC;
 	rest = interval / 2; /* what the stacks so far have more than their counts */
 	for (size_t i = 0; i < p->n_stacks; i++) {
 		rest += counts[i].value % interval;

@@ -30,7 +30,8 @@ int stack_counts(const struct shown *shown, struct stack_count **ret);
  * than a second. What rounding takes from one stack it gives to the next: their sum is the rounded
  * sum. A stack that is shorter may get 0. Returns the interval in ns.
  *
- * Samples of other events are left alone, and the interval is the period.
+ * For other events the interval is the period, and samples are left alone, but where some stand for
+ * more than others: then each counts as often as it stands for one.
  */
 uint64_t stack_counts_of_time(const struct profile *p, struct stack_count *counts);
 

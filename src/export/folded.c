@@ -81,7 +81,7 @@ struct folder {
 	uint32_t *of_frame; /* name + 1 by frame; 0: not looked up yet */
 	bool *is_leaf;	    /* by name */
 	struct buf scratch;
-	bool is_time; /* numbers are time, not samples */
+	uint64_t unit; /* of the event, for which a number has a one; 0: numbers are samples */
 };
 
 static void folder_deinit(struct folder *f)
@@ -431,20 +431,20 @@ static int write_line(const struct folder *f, struct fold_text *t, const struct 
 
 static int write_lines(const struct folder *f, struct fold_text *t, struct buf *out)
 {
-	uint64_t ns = 0, us = 0; /* of the lines so far */
+	uint64_t value = 0, counted = 0; /* of the lines so far */
 	int r = 0;
 
 	for (size_t i = 0; !r && i < f->n_lines; i++) {
 		uint64_t count = f->lines[i].samples;
 
-		if (f->is_time) {
+		if (f->unit) {
 			/*
 			 * What rounding takes from one line it gives to the next: the sum of the
 			 * lines is the rounded sum.
 			 */
-			ns += f->lines[i].value;
-			count = (ns + NSEC_PER_USEC / 2) / NSEC_PER_USEC - us;
-			us += count;
+			value += f->lines[i].value;
+			count = (value + f->unit / 2) / f->unit - counted;
+			counted += count;
 		}
 		if (count)
 			r = write_line(f, t, &f->lines[i], count, out);
@@ -452,20 +452,25 @@ static int write_lines(const struct folder *f, struct fold_text *t, struct buf *
 	return r;
 }
 
+/* What a number has a one for; 0: for a sample. */
+static uint64_t unit_of(const struct profile *p, bool is_time)
+{
+	if (is_time)
+		return NSEC_PER_USEC;
+	return profile_samples_differ(p) ? profile_event(p)->period : 0;
+}
+
 int export_folded(const struct profile *p, const struct export_options *opts, struct buf *out,
 		  struct err *err)
 {
 	const struct profile_event *event = profile_event(p);
-	struct folder f = {
-		.profile = p,
-		.opts = opts,
-		.is_time = opts->weight == WEIGHT_TIME ||
-			   (opts->weight == WEIGHT_OF_EVENT && event_has_durations(event)),
-	};
+	const bool is_time = opts->weight == WEIGHT_TIME ||
+			     (opts->weight == WEIGHT_OF_EVENT && event_has_durations(event));
+	struct folder f = { .profile = p, .opts = opts, .unit = unit_of(p, is_time) };
 	struct fold_text text = { 0 };
 	int r;
 
-	if (f.is_time && event->unit != UNIT_NS)
+	if (is_time && event->unit != UNIT_NS)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "--weight time does not go with event '%s', whose values are %s",
 			       event->name, value_unit_name(event->unit));

@@ -83,23 +83,14 @@ static int find_rooms(const struct profile *p, const struct replay *from, struct
 
 /* ---- spans ---- */
 
-/* Half a period of the clock that ticks by CPU time, in ns; 0 if it is not known. */
-static uint64_t half_period(const struct profile *p)
-{
-	for (uint32_t i = 0; i < p->meta.n_events; i++)
-		if (event_is_cpu(&p->meta.events[i]))
-			return p->meta.events[i].period / 2;
-	return 0;
-}
-
 /*
  * @room is known from samples of the event, and others of the request may be beyond it. Nor is a
  * neighbour what two CPUs have written in the wrong order.
  */
-static struct request_span span_of(const struct profile *p, uint32_t id, const struct room *room,
-				   uint64_t half)
+static struct request_span span_of(const struct profile *p, uint32_t id, const struct room *room)
 {
 	const struct profile_request *r = &p->requests[id];
+	const uint64_t half = profile_request_period(p, r) / 2;
 	const uint64_t begin = p->meta.start_monotonic_ns;
 	uint64_t start = r->first_ts, end = r->last_ts;
 
@@ -178,8 +169,6 @@ static bool is_shown(const struct profile *p, const struct view_selection *sel, 
 static void sort_spans(const struct profile *p, const struct view_selection *sel,
 		       const struct room *rooms, struct request_spans *spans)
 {
-	const uint64_t half = half_period(p);
-
 	/*
 	 * How many the threads before have, one place further on, which is moved as they are put.
 	 */
@@ -191,7 +180,7 @@ static void sort_spans(const struct profile *p, const struct view_selection *sel
 	for (uint32_t i = 1; i < p->n_requests; i++)
 		if (is_shown(p, sel, i))
 			spans->spans[spans->first[p->requests[i].thread + 1]++] =
-				span_of(p, i, &rooms[i], half);
+				span_of(p, i, &rooms[i]);
 	for (size_t i = 0; i < p->n_threads; i++)
 		order_spans(p, &spans->spans[spans->first[i]],
 			    spans->first[i + 1] - spans->first[i]);

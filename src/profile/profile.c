@@ -222,9 +222,24 @@ void profile_note_request(struct profile *p, const struct profile_sample *s, boo
 	t->noted_request = s->request;
 }
 
-/* Of the clock that ticks by CPU time, in ns; 0 if it is not known. */
-static uint64_t cpu_period(const struct profile *p)
+/* By how much the mean of samples is off the period at most, percent, if they do not differ. */
+#define MEAN_PERCENT_OFF 20
+
+bool profile_samples_differ(const struct profile *p)
 {
+	const uint64_t period = profile_event(p)->period;
+
+	if (!event_is_cpu(profile_event(p)) || !period || !p->n_samples)
+		return false;
+	/* The totals of a recording that was not closed are unknown. */
+	return p->totals.lowest_hz ||
+	       p->value / p->n_samples > period + period / 100 * MEAN_PERCENT_OFF;
+}
+
+uint64_t profile_request_period(const struct profile *p, const struct profile_request *r)
+{
+	if (r->samples && profile_samples_differ(p))
+		return r->value / r->samples;
 	for (uint32_t i = 0; i < p->meta.n_events; i++)
 		if (event_is_cpu(&p->meta.events[i]))
 			return p->meta.events[i].period;
@@ -256,7 +271,7 @@ uint64_t profile_request_most_ns(const struct profile *p, const struct profile_r
 
 uint64_t profile_request_ns(const struct profile *p, const struct profile_request *r)
 {
-	const uint64_t period = r->last_ts ? cpu_period(p) : 0;
+	const uint64_t period = r->last_ts ? profile_request_period(p, r) : 0;
 	const uint64_t most = profile_request_most_ns(p, r);
 	uint64_t ns = profile_request_least_ns(r);
 

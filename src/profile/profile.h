@@ -482,6 +482,12 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 /* The number of the event of @p with this name; PROFILE_NONE if it has none. */
 uint32_t profile_event_named(const struct profile *p, const char *name);
 
+/*
+ * Whether some samples of @p stand for more of its event than others, as there were fewer at times
+ * than was asked for (--max-cost): then their number tells nothing.
+ */
+bool profile_samples_differ(const struct profile *p);
+
 /* Whether samples of @p can be of waits: its recording was made with --mode states. */
 bool profile_has_waits(const struct profile *p);
 
@@ -518,6 +524,11 @@ uint64_t profile_request_least_ns(const struct profile_request *r);
  * more than it was, since a thread that uses no CPU time has no samples. 0 if @r has no sample.
  */
 uint64_t profile_request_most_ns(const struct profile *p, const struct profile_request *r);
+
+/*
+ * The period of the clock that ticked by CPU time while @r was there, in ns; 0 if it is not known.
+ */
+uint64_t profile_request_period(const struct profile *p, const struct profile_request *r);
 
 /*
  * An estimate of how long @r was there, in ns, between the bounds above; 0 if it has no sample.

@@ -21,11 +21,11 @@ static const char *or_unknown(const char *s)
 	return s && *s ? s : "unknown";
 }
 
-/* "event      cpu (ns), 10 ms a sample, 99 Hz" */
+/* "event      cpu (ns), 10 ms a sample, 99 Hz", or "cpu (ns), 24 to 99 Hz" */
 static void info_event(const struct profile *p, const struct profile_event *event, struct buf *out)
 {
 	buf_addf(out, "event      %s (%s)", event->name, value_unit_name(event->unit));
-	if (event->period)
+	if (event->period && !p->totals.lowest_hz)
 		buf_addf(out, ", %s a sample", num_value(event->unit, event->period).s);
 	if (p->meta.frequency && event_is_cpu(event))
 		buf_addf(out, ", %s", num_frequency(p->totals.lowest_hz, p->meta.frequency).s);

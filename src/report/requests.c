@@ -84,12 +84,14 @@ static void add_each(const struct profile *p, const struct request_row *row, str
 {
 	const struct profile_event *event = profile_event(p);
 	const uint64_t each = row->requests ? row->value / row->requests : 0;
+	const uint64_t period = row->samples && profile_samples_differ(p)
+					? row->value / row->samples
+					: event->period;
 
 	if (!row->requests)
 		table_cell(t, "-");
 	else
-		table_cell(t, "%s%s", each / 2 < event->period ? "<" : "",
-			   num_value(event->unit, each).s);
+		table_cell(t, "%s%s", each / 2 < period ? "<" : "", num_value(event->unit, each).s);
 }
 
 static void add_row(const struct report *r, const struct request_stats *stats,

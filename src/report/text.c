@@ -197,8 +197,9 @@ static void warn_few_samples(const struct report *r, struct buf *out)
 	}
 	all = view_selected_sum(sel);
 	if (view_sum_is_few(&all, REPORT_FEW_SAMPLES))
-		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",
-			 num_count(all.samples - all.exact_samples).s);
+		buf_addf(out, "  few samples: %s in all; record longer or with %s\n",
+			 num_count(all.samples - all.exact_samples).s,
+			 r->rec->profile.totals.lowest_hz ? "a higher --max-cost" : "a higher -F");
 }
 
 void report_footer(const struct report *r, struct buf *out)

@@ -384,6 +384,7 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
 		.frequency = max_cost_frequency(c),
+		.lowest_hz = (uint32_t)c->totals.lowest_hz,
 		.full = c->full,
 		.too_short = c->too_short,
 	};

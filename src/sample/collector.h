@@ -113,7 +113,8 @@ struct collector_status {
 	uint64_t samples;
 	uint64_t lost;
 	size_t threads;	    /* sampled so far */
-	uint32_t frequency; /* Hz, at present */
+	uint32_t frequency; /* Hz, at present … */
+	uint32_t lowest_hz; /* … and the lowest so far, if it was lowered, else 0 */
 	bool full;	    /* collector_poll() has failed as the sink has no room: see there */
 	bool too_short;	    /* a process ended before a Ruby could be found in it */
 	/*

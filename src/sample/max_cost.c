@@ -23,6 +23,10 @@ static void read_account(const struct collector *c, uint64_t now, struct cost_ac
 	struct engine_cost kernel;
 
 	engine_cost(c->engine, &kernel);
+	/* Who may not have the kernel keep its statistics knows what samples took but for their
+	 * ends. */
+	if (!kernel.all_ns)
+		kernel.all_ns = kernel.ticks.ns = c->totals.counters[COUNTER_SAMPLE_NS];
 	*ret = (struct cost_account) {
 		.at_ns = now,
 		.all = collector_cpu_ns(c) + kernel.all_ns,

@@ -4,7 +4,7 @@
  * may. Where CPUs have nothing else to do no application notices the cost, and there are few
  * samples; where it takes all of them there are many, and half as many tell nearly as much.
  *
- * Each sample carries the time that it stands for, so fewer of them are less exact, and no less.
+ * Each sample carries the time that it stands for, so the times that they add up to stay right.
  */
 #ifndef RBPF_SAMPLE_THINNING_H
 #define RBPF_SAMPLE_THINNING_H

@@ -107,10 +107,10 @@ static void add_kernel_cost(const struct profile_totals *t, uint64_t duration_ns
 
 static void add_lowered(const struct profile_totals *t, uint32_t frequency, struct buf *out)
 {
-	if (t->lowest_hz)
+	if (t->lowered_ns)
 		buf_addf(out,
 			 "  down to %s for %s: at %" PRIu32
-			 " Hz samples would have cost a busy machine more than --max-cost\n",
+			 " Hz samples cost this busy machine more than --max-cost\n",
 			 num_frequency(0, t->lowest_hz).s, num_duration(t->lowered_ns).s,
 			 frequency);
 }
@@ -158,11 +158,14 @@ static uint64_t cpu_apart_ns(const struct profile_totals *t)
 						    : t->cpu_kernel_ns - t->cpu_sampled_ns;
 }
 
+static double lowest_hz(const struct profile_totals *t, uint32_t frequency)
+{
+	return (double)(t->lowest_hz && t->lowest_hz < frequency ? t->lowest_hz : frequency);
+}
+
 bool summary_cpu_differs(const struct profile_totals *t, uint32_t frequency)
 {
-	const double hz = (double)(t->lowest_hz && t->lowest_hz < frequency ? t->lowest_hz
-									    : frequency);
-	const double per_ns = hz / NSEC_PER_SEC;
+	const double per_ns = lowest_hz(t, frequency) / NSEC_PER_SEC;
 	const double expected = (double)t->cpu_kernel_ns * per_ns; /* samples */
 	const double apart = (double)cpu_apart_ns(t) * per_ns;
 
@@ -177,7 +180,7 @@ bool summary_cpu_differs(const struct profile_totals *t, uint32_t frequency)
 /* Why there are too few samples: what is known to have happened comes before what is likely. */
 static const char *why_too_few(const struct profile_totals *t, uint32_t frequency)
 {
-	const double missing = (double)cpu_apart_ns(t) * frequency / NSEC_PER_SEC;
+	const double missing = (double)cpu_apart_ns(t) * lowest_hz(t, frequency) / NSEC_PER_SEC;
 
 	if ((double)t->lost > missing / 2)
 		return "for samples were lost: 'rbpf report --info' says why";

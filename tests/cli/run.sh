@@ -177,6 +177,9 @@ hint "--icicle is an option of 'rbpf flame'; 'rbpf help record' has those of rec
 hint "rbpf help flame" flame --nonsense
 refuse "--freq must be between 1 and 10000, got 50000" record -p 1 --freq 50000
 refuse "--freq must be between 1 and 10000, got 0" record -p 1 -F0
+for cost in -1 101 x ''; do
+	refuse "--max-cost*" record -p 1 "--max-cost=$cost"
+done
 for number in -5 +5 5x 0x5 1e3 "" " 5" 99999999999999999999999; do
 	refuse "--freq*" record -p 1 -F "$number"
 	refuse "--duration*" record -p 1 --duration="$number"

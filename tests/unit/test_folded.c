@@ -174,6 +174,35 @@ Test(folded, weights_in_microseconds_keep_their_sum)
 	free(text);
 }
 
+/*
+ * Where the frequency was lowered a sample stands for several: a hundred at the one asked for, and
+ * a hundred at a quarter of that.
+ */
+Test(folded, samples_are_those_that_were_asked_for)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
+
+	builder_event(&b, EVENT_CPU, BUILDER_PERIOD);
+	builder_add(&b, thread, builder_path(&b, "begin"), 100);
+	for (int i = 0; i < 100; i++)
+		builder_sample(&b, thread, builder_path(&b, "later"), 4 * BUILDER_PERIOD, 0);
+	expect_folded(&samples, "ruby;begin 100\nruby;later 400\n");
+}
+
+/* By little, or in a recording of a time in which it was not: the totals tell. */
+Test(folded, samples_of_which_few_are_for_more)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
+
+	builder_event(&b, EVENT_CPU, BUILDER_PERIOD);
+	builder_add(&b, thread, builder_path(&b, "begin"), 98);
+	builder_sample(&b, thread, builder_path(&b, "later"), 4 * BUILDER_PERIOD, 0);
+	builder_sample(&b, thread, builder_path(&b, "later"), 4 * BUILDER_PERIOD, 0);
+	expect_folded(&samples, "ruby;begin 98\nruby;later 2\n");
+	b.out.profile.totals.lowest_hz = 24;
+	expect_folded(&samples, "ruby;begin 98\nruby;later 8\n");
+}
+
 /* A wait of 3 ms is as much as 3000 of 1 µs; of CPU time and waits together as well. */
 Test(folded, waits_are_weighted_by_their_time)
 {

@@ -281,8 +281,8 @@ Test(request_costs, slow_samples_one_by_one)
 
 Test(request_costs, of_memory_they_are_as_long)
 {
-	const struct profile_request ticks = { .first_ts = 100, .last_ts = 150 },
-				     waits = { .first_ts = 100,
+	struct profile_request ticks = { .first_ts = 100, .last_ts = 150 };
+	const struct profile_request waits = { .first_ts = 100,
 					       .last_ts = 150,
 					       .first_waits = true,
 					       .last_waits = true },
@@ -299,6 +299,15 @@ Test(request_costs, of_memory_they_are_as_long)
 	cr_expect_eq(profile_request_ns(&p, &ends), 54);
 	cr_expect_eq(profile_request_ns(&p, &most), UINT64_MAX);
 	cr_expect_eq(profile_request_ns(&p, &none), 0);
+	/* Where there were fewer samples, half of what its own stand for. */
+	p.n_samples = 3;
+	p.totals.lowest_hz = 24;
+	ticks.samples = 2;
+	ticks.value = 40;
+	cr_expect_eq(profile_request_ns(&p, &ticks), 70);
+	cr_expect_eq(profile_request_ns(&p, &ends), 54);
+	p.totals.lowest_hz = 0;
+	cr_expect_eq(profile_request_ns(&p, &ticks), 57);
 }
 
 /* ---- who made whom wait ---- */

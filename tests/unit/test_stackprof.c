@@ -91,6 +91,27 @@ Test(stackprof, counts_once_a_sample)
 	buf_deinit(&out);
 }
 
+/* One that stands for three, as the frequency was lowered, counts as three. */
+Test(stackprof, samples_are_those_that_were_asked_for)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "main");
+	struct buf out = BUF_INIT;
+	json_t *root;
+
+	builder_event(&b, EVENT_CPU, BUILDER_PERIOD);
+	builder_add(&b, thread, builder_path(&b, "a"), 3);
+	for (int i = 0; i < 2; i++)
+		builder_sample(&b, thread, builder_path(&b, "a|b"), 3 * BUILDER_PERIOD, 0);
+	export("stackprof", NULL, &out);
+	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
+	cr_assert_not_null(root);
+	expect(root, "interval", "10000");
+	expect(root, "samples", "9");
+	expect(root, "raw", "[1,1,3,2,1,2,6]");
+	json_decref(root);
+	buf_deinit(&out);
+}
+
 /* A wait counts once for each ms, if all are no less than a second; what is shorter is added to the
  * next stack. */
 Test(stackprof, waits_are_counted_by_their_time)

@@ -100,9 +100,9 @@ Test(thinning, not_of_what_something_else_costs)
 	struct thinning_cost cost = cost_of(20);
 	struct thinning t = { 0 };
 
-	cost.ticks = cost.all / 4 - 1;
+	cost.ticks = cost.all / 6 - 1;
 	cr_expect_eq(after(&t, &cost), 1);
-	cost.ticks = cost.all / 4;
+	cost.ticks = cost.all / 6;
 	cr_expect_eq(after(&t, &cost), 4);
 }
 
@@ -182,6 +182,21 @@ Test(thinning, of_a_recording, .init = setup, .fini = teardown)
 	f.c->ending_ns = now + 5;
 	max_cost_end(f.c);
 	cr_expect_eq(f.c->totals.lowered_ns, now - THINNING_INTERVAL - lowered + 5);
+}
+
+/* Of what the kernel does not tell, what the BPF programs measure themselves has to do. */
+Test(thinning, without_statistics, .init = setup, .fini = teardown)
+{
+	const uint64_t cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	f.c->began_ns = now;
+	now = interval(now, 0);
+	now = interval(now, 0);
+	cr_expect_eq(asked(), 0);
+	f.c->totals.counters[COUNTER_SAMPLE_NS] += cpus * THINNING_INTERVAL / 100;
+	interval(now, 0);
+	cr_expect_eq(divisor(), 3);
 }
 
 Test(thinning, whatever_it_costs, .init = setup, .fini = teardown)
