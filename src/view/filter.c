@@ -355,7 +355,7 @@ struct view_sum view_selected_threads(const struct view_selection *sel, bool *th
 struct view_sum view_selected_sum(const struct view_selection *sel)
 {
 	const struct profile *p = sel->profile;
-	struct view_sum sum = { 0 };
+	struct view_sum sum = { .unequal = profile_samples_differ(p) };
 
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct view_sum of = view_sum_of(p, &p->aggregates[i]);

@@ -471,7 +471,8 @@ struct view_sum flat_all(const struct flat *flat)
 	return (struct view_sum) { .samples = flat->samples,
 				   .value = flat->value,
 				   .exact_samples = flat->exact_samples,
-				   .exact_value = flat->exact_value };
+				   .exact_value = flat->exact_value,
+				   .unequal = flat->unequal };
 }
 
 static void add_errors(struct flat *flat)
@@ -497,6 +498,7 @@ static void add_sums(const struct view_selection *sel, struct flat *flat)
 	flat->samples = sum.samples;
 	flat->exact_value = sum.exact_value;
 	flat->exact_samples = sum.exact_samples;
+	flat->unequal = sum.unequal;
 }
 
 int flat_build_selected(const struct profile *p, const struct view_selection *sel, enum flat_by by,

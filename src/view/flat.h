@@ -91,6 +91,7 @@ struct flat {
 	uint64_t value;
 	uint64_t exact_samples; /* … and of these, exact */
 	uint64_t exact_value;
+	bool unequal;	     /* as in struct view_sum */
 	uint64_t gc_unknown; /* FLAT_BY_KIND: the value of samples with SAMPLE_GC_UNKNOWN */
 };
 

@@ -164,6 +164,7 @@ static int edges_init(struct edges *e, const struct profile *p, const struct vie
 	stack_forest_walk(&e->forest, enter, leave, e);
 	add_hidden_stacks(e);
 	e->all = stack_forest_below(&e->forest, 0);
+	e->all.unequal = profile_samples_differ(p);
 	forget_stacks(e);
 	return 0;
 }

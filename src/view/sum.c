@@ -15,7 +15,8 @@
  * all if it has none.
  *
  * Where the frequency was lowered on the way (--max-cost) some samples stand for up to four
- * times as much time as others. The interval should then be wider, by a quarter at most.
+ * times as much time as others. The root of the mean square of their values, which should stand
+ * here for the mean, is then up to a quarter more: as much is added.
  *
  * What is exact has no part in this: n and N are samples that are not.
  *
@@ -77,10 +78,13 @@ static uint64_t half_width(uint64_t row_samples, uint64_t row_value, uint64_t sa
 
 uint64_t view_sum_error(const struct view_sum *s, const struct view_sum *all)
 {
+	uint64_t error;
+
 	if (view_sum_is_exact(s))
 		return 0;
-	return half_width(s->samples - s->exact_samples, s->value - s->exact_value,
-			  all->samples - all->exact_samples, all->value - all->exact_value);
+	error = half_width(s->samples - s->exact_samples, s->value - s->exact_value,
+			   all->samples - all->exact_samples, all->value - all->exact_value);
+	return all->unequal ? error + error / 4 : error;
 }
 
 uint64_t view_self_error(const struct view_sum *self, const struct view_sum *total,

@@ -30,6 +30,7 @@ struct view_sum {
 		};
 	};
 	struct wait_sum waits; /* in these, if the profile is with_lengths */
+	bool unequal;	       /* of all that is selected: profile_samples_differ() */
 };
 
 /* Of the samples of @a, an aggregate of @p or like one, without its waits. */

@@ -27,6 +27,18 @@ class KernelsTest < LiveTest
     assert_equal 'Burner#heavy', recording.rows.max_by { |row| row['self_ns'] }['label']
   end
 
+  # What perf tells of the period of a clock that was changed is the kernel's own affair: src/engine/clock_events.c.
+  def test_fewer_samples
+    targets = Array.new(Etc.nprocessors) { start('burn.rb', 23) }
+    record(targets, '--max-cost', '0.0001')
+    assert_equal 24, recording.summary['lowest_hz']
+    own = targets.sum { |target| target.wait_for('spent')['cpu_ns'] }
+    assert_in_epsilon own, recording.summary['cpu_sampled_ns'], TOLERANCE
+    often, seldom = recording.samples.map(&:value).partition { |value| value < 25e6 }
+    assert_operator seldom.size, :>, 20
+    assert_in_epsilon 4, seldom.sum.fdiv(seldom.size) / often.sum * often.size, 0.2
+  end
+
   # To attach takes most of a second of the emulated machine's time, which the first method has no name for.
   def test_record_a_command
     command = ruby.command(ruby.program('short.rb'), '4')

@@ -144,6 +144,45 @@ Test(compare, frequencies_that_differ_within_a_side)
 	expect_false_alarms(&some, &some, COMPARE_TOTAL, 3);
 }
 
+/* Of @n samples, a fifth is worth four of the others; each is "x" with 20 percent. */
+static void add_unequal(struct comparison *c, enum compare_side side, uint64_t *seed, size_t n)
+{
+	struct profile_builder b;
+	uint32_t thread, x, other;
+
+	builder_init(&b);
+	builder_event(&b, EVENT_CPU, BUILDER_PERIOD);
+	thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "main");
+	x = builder_path(&b, "x");
+	other = builder_path(&b, "other");
+	for (size_t i = 0; i < n; i++)
+		builder_sample(&b, thread, builder_random(seed, 5) ? other : x,
+			       builder_random(seed, 5) ? BUILDER_PERIOD : 4 * BUILDER_PERIOD, 0);
+	add(c, side, builder_finish(&b));
+	builder_deinit(&b);
+}
+
+/* As where the frequency was lowered on the way: the worst there can be. */
+Test(compare, samples_that_are_worth_more_than_others)
+{
+	const struct compare_options opts = { .z = COMPARE_Z };
+	uint64_t seed = 4711;
+	size_t n = 0;
+
+	for (size_t i = 0; i < 1000; i++) {
+		_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
+		const struct compare_row *row;
+
+		add_unequal(&c, COMPARE_BEFORE, &seed, 150);
+		add_unequal(&c, COMPARE_AFTER, &seed, 150);
+		comparison_finish(&c, &opts);
+		row = find(&c, "x");
+		n += row && row->significant;
+	}
+	cr_expect_geq(n, 15, "%zu of 1000 by chance: the intervals are too wide", n);
+	cr_expect_leq(n, 70, "%zu of 1000 by chance: the intervals are too narrow", n);
+}
+
 Test(compare, a_difference_is_found)
 {
 	const struct drawn before = { 10, 400, 10000000 }, after = { 20, 400, 2500000 };

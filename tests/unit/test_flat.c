@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -349,6 +350,43 @@ static uint64_t error_of(uint64_t row_samples, uint64_t row_value, uint64_t samp
 	const struct view_sum whole = { .samples = samples, .value = value };
 
 	return view_sum_error(&row, &whole);
+}
+
+/* Of 200 profiles of samples of which some are worth four of the others, how often 20 % of the time
+ * is within the error. */
+Test(flat, error_where_samples_are_not_equal)
+{
+	uint64_t seed = 99;
+	size_t within = 0;
+
+	for (size_t i = 0; i < 200; i++) {
+		_cleanup_flat_ struct flat flat = FLAT_INIT;
+		struct profile_builder own;
+		uint32_t main, x, other;
+		double expected;
+
+		builder_init(&own);
+		builder_event(&own, EVENT_CPU, BUILDER_PERIOD);
+		main = builder_thread(&own, builder_process(&own, 1, "ruby"), 1, "main");
+		x = builder_path(&own, "x");
+		other = builder_path(&own, "other");
+		for (size_t k = 0; k < 500; k++)
+			builder_sample(
+				&own, main, builder_random(&seed, 5) ? other : x,
+				builder_random(&seed, 5) ? BUILDER_PERIOD : 4 * BUILDER_PERIOD, 0);
+		cr_assert_eq(flat_build(builder_finish(&own), &all, FLAT_BY_FUNCTION,
+					FLAT_SORT_SELF, &flat),
+			     0);
+		cr_assert_eq(flat.n_rows, 2);
+		expected = (double)flat.value / 5;
+		for (size_t k = 0; k < 2; k++)
+			if (flat.rows[k].self_value < flat.value / 2)
+				within += fabs((double)flat.rows[k].self_value - expected) <=
+					  (double)flat.rows[k].self_error;
+		builder_deinit(&own);
+	}
+	cr_expect_geq(within, 184, "%zu of 200: 95 %% are 190", within);
+	cr_expect_leq(within, 196, "%zu of 200: 95 %% are 190", within);
 }
 
 /* Numbers from the textbook formulas, to 1 %. */
