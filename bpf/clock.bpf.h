@@ -91,7 +91,7 @@ static __always_inline __u64 period_of_thread(__u64 period, __u32 periods, __u32
 	__s64 ns;
 
 	if (period <= longest_period)
-		period *= clock_divisor;
+		period *= clock_divisor ?: 1;
 	ns = (__s64)(period * periods);
 	if (any_carried)
 		ns += take_carried(tid);

@@ -31,9 +31,10 @@ __u64 scheduler_seen_ns = 0;
 bool waits_begun = false;      /* waits are seen from now on */
 __u64 open_wait_ns = 0;	       /* open_waits() leaves out waits that are shorter */
 bool cpus_have_clocks = false; /* and not only threads */
-__u32 clock_divisor = 1;       /* how many times less often than at first threads' clocks tick */
-bool any_carried = false;      /* there was something in carried[] */
-__u32 iter_tgid = 0;	       /* iterators: of this process only; 0: of all that are followed */
+/* How many times less often than at first threads' clocks tick; 0: as often. */
+__u32 clock_divisor = 0;
+bool any_carried = false; /* there was something in carried[] */
+__u32 iter_tgid = 0;	  /* iterators: of this process only; 0: of all that are followed */
 
 struct gvl_key {
 	__u64 at; /* its ractor; in a Ruby without them, the head of its queue; of a Mutex, its

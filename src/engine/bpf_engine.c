@@ -326,7 +326,7 @@ static void redraw(struct engine *e)
 static void set_divisor(struct engine *e, uint32_t divisor)
 {
 	of(e)->skel->bss->any_carried = true;
-	of(e)->skel->data->clock_divisor = divisor;
+	of(e)->skel->bss->clock_divisor = divisor;
 	clock_events_set_divisor(&of(e)->clocks, divisor);
 }
 
