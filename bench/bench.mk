@@ -2,8 +2,9 @@
 # make bench: what rbpf costs; make bench-builds BUILDS=FILE:FILE: what several builds cost, real and
 # synthetic stacks; make bench-scale: on a full machine; make bench-hour: the memory of top and serve over an
 # hour; make bench-live: what these take as they watch a busy Puma; make bench-pairs: a server under full load, with and
-# without rbpf, in turns. Need root. make bench-views: what views and exports take of a long recording, and whether that is
-# within their bounds. Included by the Makefile.
+# without rbpf, in turns; make bench-phases: the same server, recorded all the time, but sampled only in turns. Need root.
+# make bench-views: what views and exports take of a long recording, and whether that is within their bounds. Included by
+# the Makefile.
 
 BENCH := $(O)/bench/idle_cost $(O)/bench/long_recording $(O)/bench/cost_of
 
@@ -17,6 +18,9 @@ bench: rbpf $(BENCH)
 
 bench-pairs: rbpf
 	$(Q)ruby -w bench/throughput.rb
+
+bench-phases: rbpf
+	$(Q)ruby -w bench/phases.rb
 
 bench-builds: rbpf $(BENCH)
 	$(Q)ruby bench/builds.rb
