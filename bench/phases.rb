@@ -15,54 +15,35 @@ require 'etc'
 require 'json'
 require 'tmpdir'
 
-require_relative 'recording_cost'
-require_relative '../tests/programs/rails/shop'
+require_relative 'full_load'
 
-class Phases
+class Phases < FullLoad
   # Options, and s after the recording has begun: with --max-cost until the number of samples has come down.
   VARIANTS = { 'cpu, 99 Hz' => [20], 'cpu, max-cost' => [42, '--max-cost', '0.5'],
                'states' => [20, '--mode', 'states'], 'states, --waker' => [20, '--mode', 'states', '--waker'] }.freeze
   PAIRS = 40
   REQUESTS = 200 # whole turns of the paths that the load asks for
-  ENDLESS = 1 << 30
-
-  def initialize(rbpf, dir)
-    @rbpf = rbpf
-    @dir = dir
-  end
-
-  def run(pairs)
-    return puts("Rails on Puma, sampled in phases: left out, there is no #{Shop.missing}") if Shop.missing
-
-    @shop = Shop::Processes.new(@dir)
-    @shop.start_web
-    @workers = File.read("/proc/#{@shop.web}/task/#{@shop.web}/children").split.map(&:to_i)
-    puts "Rails on Puma under full load, sampled or not from one #{REQUESTS} requests to the next: means of #{pairs} pairs, without the tenth at each end, and their standard errors"
-    VARIANTS.each { |name, (settled, *options)| print_row(name, recorded(settled, options) { |rbpf| measure_all(rbpf, pairs) }) }
-  ensure
-    @shop&.stop
-  end
 
   private
 
-  def recorded(settled, options)
-    rbpf = RecordingCost.new(@rbpf, @dir).start(File.join(@dir, 'phases.data'), @workers, 99, options)
-    Shop::Load.new(@shop.port, ENDLESS, ENDLESS, settled).run
-    yield rbpf
-  ensure
-    Process.kill(:TERM, rbpf)
-    Process.wait(rbpf)
+  def measure_all(pairs)
+    puts "Rails on Puma under full load, sampled or not from one #{REQUESTS} requests to the next (means of #{pairs} pairs, " \
+         'without the tenth at each end, and their standard errors)'
+    VARIANTS.each { |name, (settled, *options)| print_row(name, recorded(settled, options) { |rbpf| measure_pairs(rbpf, pairs) }) }
   end
 
-  def measure_all(rbpf, pairs)
+  def measure_pairs(rbpf, pairs)
     map = procs_of(rbpf)
-    Array.new(pairs) do
-      [true, false].shuffle.to_h do |sampled|
-        followed = values(map)
-        @workers.each { |pid| bpftool('map', 'delete', *key(map, pid)) } unless sampled
-        [sampled, measure(rbpf)].tap { followed.each { |pid, value| bpftool('map', 'update', *key(map, pid), 'value', 'hex', *value) } }
-      end
-    end
+    Array.new(pairs) { [true, false].shuffle.to_h { |sampled| [sampled, measure_phase(rbpf, map, sampled)] } }
+  end
+
+  # Without being sampled the workers are not in the map, and afterwards they are again, as they were.
+  def measure_phase(rbpf, map, sampled)
+    return measure(rbpf) if sampled
+
+    followed = values(map)
+    @workers.each { |pid| bpftool('map', 'delete', *key(map, pid)) }
+    measure(rbpf).tap { followed.each { |pid, value| bpftool('map', 'update', *key(map, pid), 'value', 'hex', *value) } }
   end
 
   def measure(rbpf)
@@ -73,12 +54,19 @@ class Phases
   end
 
   def procs_of(rbpf)
-    ids = Dir["/proc/#{rbpf}/fdinfo/*"].filter_map { |file| File.read(file)[/^map_id:\s+(\d+)/, 1] }
+    ids = Dir["/proc/#{rbpf}/fdinfo/*"].filter_map { |file| map_behind(file) }
     ids.find { |id| JSON.parse(bpftool('-j', 'map', 'show', 'id', id))['name'] == 'procs' }
   end
 
+  # nil: it is of no map, or has been closed meanwhile.
+  def map_behind(file)
+    File.read(file)[/^map_id:\s+(\d+)/, 1]
+  rescue Errno::ENOENT
+    nil
+  end
+
   def key(map, pid)
-    ['id', map, 'key', 'hex', *[pid].pack('L').bytes.map { |byte| format('%02x', byte) }]
+    ['id', map, 'key', 'hex', *[pid.to_i].pack('L').bytes.map { |byte| format('%02x', byte) }]
   end
 
   def values(map)

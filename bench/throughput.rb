@@ -9,13 +9,11 @@
 # Each recording is compared with what was measured right before it and right after it without one. What is printed are the
 # medians of that, and between which values half of them are.
 
-require 'fileutils'
 require 'tmpdir'
 
-require_relative 'recording_cost'
-require_relative '../tests/programs/rails/shop'
+require_relative 'full_load'
 
-class Throughput
+class Throughput < FullLoad
   LATER = 20 # s after a recording has begun
   THINNED = 42 # … in which the number of samples has come down to what --max-cost permits
   VARIANTS = {
@@ -29,40 +27,21 @@ class Throughput
   }.freeze
   TURNS = 10
   SECONDS = 2
-  ENDLESS = 1 << 30
-
-  def initialize(rbpf, dir)
-    @rbpf = rbpf
-    @dir = dir
-  end
-
-  def run(turns)
-    return puts("Rails on Puma under full load: left out, there is no #{Shop.missing}") if Shop.missing
-
-    with_shop do
-      figures = Hash.new { |hash, key| hash[key] = [] }
-      before = measure
-      turns.times do |i|
-        VARIANTS.to_a.rotate(i).each do |name, (settled, *options)|
-          with = recorded(settled, options) { measure }
-          after = measure
-          figures[name] << compare(with, [before, after])
-          before = after
-        end
-      end
-      print_table(figures, turns)
-    end
-  end
 
   private
 
-  def with_shop
-    @shop = Shop::Processes.new(@dir)
-    @shop.start_web
-    @workers = File.read("/proc/#{@shop.web}/task/#{@shop.web}/children").split
-    yield
-  ensure
-    @shop&.stop
+  def measure_all(turns)
+    figures = Hash.new { |hash, key| hash[key] = [] }
+    before = measure
+    turns.times do |i|
+      VARIANTS.to_a.rotate(i).each do |name, (settled, *options)|
+        with = recorded(settled, options) { measure }
+        after = measure
+        figures[name] << compare(with, [before, after])
+        before = after
+      end
+    end
+    print_table(figures, turns)
   end
 
   # Requests a second, and CPU time of the workers for each, in ns.
@@ -72,17 +51,6 @@ class Throughput
     from = RecordingCost.now
     answered = load.run.spent.values.sum(&:runs).to_f
     { rate: answered / (RecordingCost.now - from), cpu: (RecordingCost.cpu_ns(@workers) - cpu) / answered }
-  end
-
-  def recorded(settled, options)
-    file = File.join(@dir, 'throughput.data')
-    rbpf = RecordingCost.new(@rbpf, @dir).start(file, @workers, 99, options)
-    Shop::Load.new(@shop.port, ENDLESS, ENDLESS, settled).run
-    yield
-  ensure
-    Process.kill(:TERM, rbpf)
-    Process.wait(rbpf)
-    FileUtils.rm_f(file)
   end
 
   # By how many percent it is less, or more CPU time.

@@ -74,6 +74,29 @@ struct option_rest;
 int record_take_targets(struct record_options *opts, const struct option_rest *rest,
 			struct err *err);
 
+/*
+ * Two rows of a table of options; @MEMBER(member) gives the .offset of that of struct
+ * record_options.
+ */
+#define RECORD_FREQUENCY_OPTIONS(MEMBER)                                                           \
+	{                                                                                          \
+		.letter = 'F',                                                                     \
+		.name = "freq",                                                                    \
+		.type = OPTION_U64,                                                                \
+		MEMBER(frequency),                                                                 \
+		.arg = "HZ",                                                                       \
+		.help = "samples per second of CPU time of a thread, 1 to 10000 (default 99, or "  \
+			"fewer: see --max-cost)",                                                  \
+		.min = 1,                                                                          \
+		.max = 10000,                                                                      \
+	},                                                                                         \
+	{                                                                                          \
+		.name = "max-cost", .type = OPTION_PERCENT, MEMBER(max_cost), .arg = "PCT",        \
+		.help = "take fewer samples, down to a quarter, where they cost a busy machine "   \
+			"more of its CPU time than this; 0 is no limit (default 0.5; with -F, no " \
+			"limit)",                                                                  \
+	}
+
 /* What max_cost is before options are parsed. */
 #define RECORD_COST_UNSET (-1)
 

@@ -190,26 +190,7 @@ static const struct option_spec what_specs[] = {
 		.help = "stop after this time (30, 500ms, 5m); without it, when the processes have "
 			"ended or at Ctrl-C",
 	},
-	{
-		.letter = 'F',
-		.name = "freq",
-		.type = OPTION_U64,
-		OPT(frequency),
-		.arg = "HZ",
-		.help = "samples per second of CPU time of a thread, 1 to 10000 (default 99, or "
-			"fewer: see --max-cost)",
-		.min = 1,
-		.max = 10000,
-	},
-	{
-		.name = "max-cost",
-		.type = OPTION_PERCENT,
-		OPT(max_cost),
-		.arg = "PCT",
-		.help = "take fewer samples, down to a quarter, where they cost a busy machine "
-			"more of its CPU time than this; 0 is no limit (default 0.5; with -F, no "
-			"limit)",
-	},
+	RECORD_FREQUENCY_OPTIONS(OPT),
 	{
 		.name = "max-stack",
 		.type = OPTION_U64,

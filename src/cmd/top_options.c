@@ -106,26 +106,7 @@ static const struct option_spec what_specs[] = {
 		.help = "tell requests by the rules in this file, too: rbpf-requests(5)",
 		.complete = COMPLETE_FILE,
 	},
-	{
-		.letter = 'F',
-		.name = "freq",
-		.type = OPTION_U64,
-		RECORD(frequency),
-		.arg = "HZ",
-		.help = "samples per second of CPU time of a thread, 1 to 10000 (default 99, or "
-			"fewer: see --max-cost)",
-		.min = 1,
-		.max = 10000,
-	},
-	{
-		.name = "max-cost",
-		.type = OPTION_PERCENT,
-		RECORD(max_cost),
-		.arg = "PCT",
-		.help = "take fewer samples, down to a quarter, where they cost a busy machine "
-			"more of its CPU time than this; 0 is no limit (default 0.5; with -F, no "
-			"limit)",
-	},
+	RECORD_FREQUENCY_OPTIONS(RECORD),
 	{
 		.name = "keep",
 		.type = OPTION_DURATION,

@@ -23,8 +23,7 @@ static void read_account(const struct collector *c, uint64_t now, struct cost_ac
 	struct engine_cost kernel;
 
 	engine_cost(c->engine, &kernel);
-	/* Who may not have the kernel keep its statistics knows what samples took but for their
-	 * ends. */
+	/* Without the kernel's statistics, what the programs measure of samples has to do. */
 	if (!kernel.all_ns)
 		kernel.all_ns = kernel.ticks.ns = c->totals.counters[COUNTER_SAMPLE_NS];
 	*ret = (struct cost_account) {

@@ -178,9 +178,6 @@ static int row_totals(struct comparison *c, const struct profile *p,
 	return 0;
 }
 
-/* sum.c: the root of the mean square of samples' values to their mean, if they are not equal. */
-#define UNEQUAL 1.25
-
 /* @weight is the mean value of a sample of the recording that is not exact. */
 static void add_sum(struct compare_sum *to, const struct view_sum *s, double weight)
 {
@@ -226,7 +223,7 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct pr
 	by_chance = all.samples - all.exact_samples;
 	weight = by_chance ? (double)(all.value - all.exact_value) / (double)by_chance : 0;
 	if (all.unequal)
-		weight *= UNEQUAL;
+		weight *= VIEW_UNEQUAL;
 	add_sum(&c->all[side], &all, weight);
 	profile_add(&c->duration_ns[side], duration_ns);
 	for (size_t i = 0; i < c->n_rows; i++) {

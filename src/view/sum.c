@@ -84,7 +84,7 @@ uint64_t view_sum_error(const struct view_sum *s, const struct view_sum *all)
 		return 0;
 	error = half_width(s->samples - s->exact_samples, s->value - s->exact_value,
 			   all->samples - all->exact_samples, all->value - all->exact_value);
-	return all->unequal ? error + error / 4 : error;
+	return all->unequal ? (uint64_t)((double)error * VIEW_UNEQUAL) : error;
 }
 
 uint64_t view_self_error(const struct view_sum *self, const struct view_sum *total,

@@ -53,6 +53,9 @@ static inline void view_sum_add(struct view_sum *to, const struct view_sum *s)
 	wait_sum_add(&to->waits, &s->waits);
 }
 
+/* By how much bounds are wider where samples are not equal: sum.c. */
+#define VIEW_UNEQUAL 1.25
+
 /* Whether there are samples in @s, all of which are exact. */
 static inline bool view_sum_is_exact(const struct view_sum *s)
 {
