@@ -77,7 +77,7 @@ LIB	 := $(O)/librbpf.a
 SKEL	 := $(O)/rbpf.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-live bench-scale bench-views install uninstall deb clean
+.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-live bench-pairs bench-phases bench-scale bench-views install uninstall deb clean
 
 all: $(RBPF)
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# What sampling costs a server that has as much to do as it can: tests/programs/rails, Rails on Puma, is recorded all the
-# time, and for one lot of requests after the other the BPF programs are told to follow its workers, or not to, by their map
-# `procs`. So what is compared lies seconds apart, on machines whose speed changes from minute to minute, and no recording
+# What sampling costs the requests of a server that has as much to do as it can: tests/programs/rails, Rails on Puma, is
+# recorded all the time, and every quarter of a second the BPF programs are told to follow its workers, or not to, by their map
+# `procs`. So what is compared lies a quarter of a second apart, on machines whose speed changes every few seconds, and no recording
 # begins meanwhile. The clocks of threads tick in both cases: what they cost (doc/cost.md) is not in the difference.
 #
-#   ruby bench/phases.rb [PAIRS]
+#   ruby bench/phases.rb [PAIRS [VARIANT]...]
 #
-# Of a server that takes all CPUs, the CPU time of its workers for a request and rbpf's share of the CPUs together are what
-# is lost; that varies far less than the time that the requests take.
+# What is compared is the CPU time of actions by their own clocks, each with the median of its action, so that it does not
+# matter which ones a phase has. Together with rbpf's share of the CPUs it is what the server loses.
 
 require 'etc'
 require 'json'
@@ -17,46 +17,54 @@ require 'tmpdir'
 
 require_relative 'full_load'
 
-class Phases < FullLoad
-  # Options, and s after the recording has begun: with --max-cost until the number of samples has come down.
-  VARIANTS = { 'cpu, 99 Hz' => [20], 'cpu, max-cost' => [42, '--max-cost', '0.5'],
-               'states' => [20, '--mode', 'states'], 'states, --waker' => [20, '--mode', 'states', '--waker'] }.freeze
-  PAIRS = 40
-  REQUESTS = 200 # whole turns of the paths that the load asks for
+# Keeps each request: from when to when it was, by this process's clock, its action, and its CPU time.
+class KeepingLoad < Shop::Load
+  Request = Struct.new(:from, :to, :action, :cpu_ns)
+
+  attr_reader :kept
+
+  def initialize(...)
+    super
+    @kept = []
+  end
+
+  def stop
+    @seconds = 0
+  end
 
   private
 
-  def measure_all(pairs)
-    puts "Rails on Puma under full load, sampled or not from one #{REQUESTS} requests to the next (means of #{pairs} pairs, " \
-         'without the tenth at each end, and their standard errors)'
-    VARIANTS.each { |name, (settled, *options)| print_row(name, recorded(settled, options) { |rbpf| measure_pairs(rbpf, pairs) }) }
+  def ask(http, path)
+    from = now
+    _, action, cpu_ns = http.get(path)['X-Spent'].split
+    @lock.synchronize { @kept << Request.new(from, now, action, Integer(cpu_ns)) }
+  end
+end
+
+# The map by which the BPF programs of a recording know whom they follow.
+class Followed
+  def initialize(rbpf, pids)
+    @map = Dir["/proc/#{rbpf}/fdinfo/*"].filter_map { |file| map_behind(file) }.find { |id| show('show', 'id', id)['name'] == 'procs' }
+    @values = pids.to_h { |pid| [bytes(pid), show('lookup', 'id', @map, 'key', 'hex', *bytes(pid))['value'].map { |byte| byte.delete_prefix('0x') }] }
+    @followed = true
   end
 
-  def measure_pairs(rbpf, pairs)
-    map = procs_of(rbpf)
-    Array.new(pairs) { [true, false].shuffle.to_h { |sampled| [sampled, measure_phase(rbpf, map, sampled)] } }
+  def follow(followed)
+    return if followed == @followed
+
+    @followed = followed
+    commands = @values.map do |key, value|
+      followed ? ['map update', *key_of(key), 'value hex', *value] : ['map delete', *key_of(key)]
+    end
+    IO.popen(%w[bpftool batch file -], 'r+') do |bpftool|
+      bpftool.puts(commands.map { |words| words.join(' ') })
+      bpftool.close_write
+      bpftool.read
+    end
+    raise 'bpftool failed' unless $?.success?
   end
 
-  # Without being sampled the workers are not in the map, and afterwards they are again, as they were.
-  def measure_phase(rbpf, map, sampled)
-    return measure(rbpf) if sampled
-
-    followed = values(map)
-    @workers.each { |pid| bpftool('map', 'delete', *key(map, pid)) }
-    measure(rbpf).tap { followed.each { |pid, value| bpftool('map', 'update', *key(map, pid), 'value', 'hex', *value) } }
-  end
-
-  def measure(rbpf)
-    before = [RecordingCost.now, RecordingCost.cpu_ns(@workers), RecordingCost.cpu_ns([rbpf])]
-    Shop::Load.new(@shop.port, REQUESTS, ENDLESS).run
-    after = [RecordingCost.now, RecordingCost.cpu_ns(@workers), RecordingCost.cpu_ns([rbpf])]
-    %i[time cpu rbpf].zip(after.zip(before).map { |a, b| a - b }).to_h
-  end
-
-  def procs_of(rbpf)
-    ids = Dir["/proc/#{rbpf}/fdinfo/*"].filter_map { |file| map_behind(file) }
-    ids.find { |id| JSON.parse(bpftool('-j', 'map', 'show', 'id', id))['name'] == 'procs' }
-  end
+  private
 
   # nil: it is of no map, or has been closed meanwhile.
   def map_behind(file)
@@ -65,35 +73,98 @@ class Phases < FullLoad
     nil
   end
 
-  def key(map, pid)
-    ['id', map, 'key', 'hex', *[pid.to_i].pack('L').bytes.map { |byte| format('%02x', byte) }]
+  def key_of(key)
+    ['id', @map, 'key hex', *key]
   end
 
-  def values(map)
-    @workers.to_h { |pid| [pid, JSON.parse(bpftool('-j', 'map', 'lookup', *key(map, pid)))['value'].map { |byte| byte.delete_prefix('0x') }] }
+  def bytes(pid)
+    [pid.to_i].pack('L').bytes.map { |byte| format('%02x', byte) }
   end
 
-  def bpftool(*arguments)
-    IO.popen(['bpftool', *arguments], &:read).tap { raise "bpftool #{arguments.first(4).join(' ')} failed" unless $?.success? }
+  def show(*command)
+    JSON.parse(IO.popen(['bpftool', '-j', 'map', *command], &:read))
+  end
+end
+
+class Phases < FullLoad
+  SETTLED = 20 # s after a recording has begun
+  # 24 Hz is what --max-cost leaves.
+  VARIANTS = { 'cpu, 99 Hz' => ['-F', '99'], 'cpu, 24 Hz' => ['-F', '24'],
+               'states, --waker' => ['--mode', 'states', '--waker'],
+               'the same, 24 Hz' => ['--mode', 'states', '--waker', '-F', '24'] }.freeze
+  PAIRS = 300
+  SECONDS = 0.25
+  THREADS = 6 # that Puma has for requests
+
+  def initialize(rbpf, dir, variants)
+    super(rbpf, dir)
+    @variants = variants.empty? ? VARIANTS : VARIANTS.slice(*variants)
   end
 
-  def print_row(name, pairs)
-    time, cpu = %i[time cpu].map { |figure| pairs.map { |pair| ((pair[true][figure].to_f / pair[false][figure]) - 1) * 100 } }
-    rbpf = pairs.map { |pair| pair[true][:rbpf] / pair[true][:time] / 1e7 / Etc.nprocessors }
-    puts format('  %<name>-18s requests take %<time>s, CPU time of a request %<cpu>s, rbpf %<rbpf>s of all CPUs',
-                name: name, time: mean(time), cpu: mean(cpu), rbpf: mean(rbpf))
+  private
+
+  def measure_all(pairs)
+    puts "Rails on Puma under full load, sampled or not from one quarter of a second to the next (means of #{pairs} pairs, " \
+         'and their standard errors)'
+    @variants.each { |name, options| print_row(name, recorded(SETTLED, options) { |rbpf| measure_pairs(rbpf, pairs) }) }
+  end
+
+  # Pairs of phases and requests, and rbpf's CPU time for a second in which it samples.
+  def measure_pairs(rbpf, pairs)
+    followed = Followed.new(rbpf, @workers)
+    load = KeepingLoad.new(@shop.port, ENDLESS, ENDLESS, connections: THREADS)
+    asking = Thread.new { load.run }
+    spent = -RecordingCost.cpu_ns([rbpf])
+    phases = Array.new(pairs) { [true, false].shuffle.to_h { |sampled| [sampled, phase(followed, sampled)] } }
+    spent += RecordingCost.cpu_ns([rbpf])
+    { phases: phases, rbpf: spent / (pairs * SECONDS), requests: load.kept }
+  ensure
+    load.stop
+    asking.join
+  end
+
+  def phase(followed, sampled)
+    followed.follow(sampled)
+    from = RecordingCost.now
+    sleep SECONDS
+    from..RecordingCost.now
+  end
+
+  def print_row(name, figures)
+    requests = relative(figures[:requests])
+    differences = figures[:phases].filter_map do |pair|
+      sampled, not_sampled = pair.values_at(true, false).map { |phase| mean_within(phase, requests) }
+      sampled - not_sampled if sampled && not_sampled
+    end
+    puts format('  %<name>-18s CPU time of an action %<cpu>+.2f%% (%<error>.2f), rbpf %<rbpf>.2f%% of all CPUs; %<rate>.0f requests a second',
+                name: name, cpu: mean(differences) * 100, error: standard_error(differences) * 100,
+                rbpf: figures[:rbpf] / 1e7 / Etc.nprocessors, rate: requests.size / (requests.last[0].to - requests.first[0].from))
+  end
+
+  # Each request with the logarithm of its CPU time by the median of its action.
+  def relative(requests)
+    medians = requests.group_by(&:action).transform_values { |all| RecordingCost.median(all.map(&:cpu_ns)).to_f }
+    requests.map { |request| [request, Math.log(request.cpu_ns / medians[request.action])] }
+  end
+
+  # Of the requests that were in this phase from their begin to their end; nil: none was.
+  def mean_within(phase, requests)
+    within = requests.filter_map { |request, relative| relative if phase.cover?(request.from..request.to) }
+    mean(within) unless within.empty?
   end
 
   def mean(values)
-    kept = values.sort[values.size / 10..-(values.size / 10) - 1]
-    mean = kept.sum / kept.size
-    error = Math.sqrt(kept.sum { |value| (value - mean)**2 } / (kept.size - 1) / kept.size)
-    format('%+.2f%% (%.2f)', mean, error)
+    values.sum / values.size
+  end
+
+  def standard_error(values)
+    mean = mean(values)
+    Math.sqrt(values.sum { |value| (value - mean)**2 } / (values.size - 1) / values.size)
   end
 end
 
 if $PROGRAM_NAME == __FILE__
   Dir.mktmpdir('rbpf-phases') do |dir|
-    Phases.new(File.expand_path('../rbpf', __dir__), dir).run(Integer(ARGV[0] || Phases::PAIRS))
+    Phases.new(File.expand_path('../rbpf', __dir__), dir, ARGV.drop(1)).run(Integer(ARGV[0] || Phases::PAIRS))
   end
 end

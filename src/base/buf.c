@@ -145,6 +145,24 @@ void buf_add_repeat(struct buf *buf, char c, size_t n)
 	advance(buf, n);
 }
 
+void buf_add_shell_word(struct buf *buf, const char *word)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789_./:=,@%+-";
+
+	if (word[0] && !word[strspn(word, plain)]) {
+		buf_addstr(buf, word);
+		return;
+	}
+	buf_addch(buf, '\'');
+	for (; *word; word++) {
+		if (*word == '\'')
+			buf_addstr(buf, "'\\'");
+		buf_addch(buf, *word);
+	}
+	buf_addch(buf, '\'');
+}
+
 /*
  * How many digits it has: with n bits it is below 2^n, which has n * log10(2) of them, or one more.
  */

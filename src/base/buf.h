@@ -58,6 +58,9 @@ void buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(print
 void buf_vaddf(struct buf *buf, const char *fmt, va_list ap);
 void buf_add_repeat(struct buf *buf, char c, size_t n);
 
+/* A word of a command line, in quotes where a shell would read anything else without them. */
+void buf_add_shell_word(struct buf *buf, const char *word);
+
 /* In decimal: many times faster than buf_addf(). */
 void buf_add_u64(struct buf *buf, uint64_t v);
 

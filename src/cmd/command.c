@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "cmd/messages.h"
 #include "cmd/help.h"
+#include "cmd/other_profilers.h"
 #include "ui/term.h"
 
 const struct command *const commands[] = {
@@ -215,7 +216,7 @@ static int check_context(const struct cmd_context *ctx, struct err *err)
 	return 0;
 }
 
-static bool has_option(const struct command *cmd, const char *name, size_t len)
+bool command_has_option(const struct command *cmd, const char *name, size_t len)
 {
 	for (size_t g = 0; g < cmd->n_groups; g++)
 		for (size_t i = 0; i < cmd->groups[g]->n; i++)
@@ -225,40 +226,16 @@ static bool has_option(const struct command *cmd, const char *name, size_t len)
 	return false;
 }
 
-/* What other profilers call an option of @cmd. Returns whether @name of @len is one. */
-static bool hint_at_other_name(const struct command *cmd, const char *name, size_t len,
-			       struct err *err)
-{
-	static const struct {
-		const char *theirs, *ours;
-	} names[] = { { "follow", "children" },
-		      { "subprocesses", "children" },
-		      { "rate", "freq" },
-		      { "frequency", "freq" },
-		      { "file", "output" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const char *ours = names[i].ours;
-
-		if (strlen(names[i].theirs) != len || strncmp(names[i].theirs, name, len) != 0 ||
-		    !has_option(cmd, ours, strlen(ours)))
-			continue;
-		err_hint(err, "it is --%s here", ours);
-		return true;
-	}
-	return false;
-}
-
 /* @option, as typed, is not one of @cmd, but maybe one of another command. */
 static void hint_at_other_command(const struct command *cmd, const char *option, struct err *err)
 {
 	const char *name = option + 2;
 	const int len = (int)strcspn(name, "=");
 
-	if (hint_at_other_name(cmd, name, (size_t)len, err))
+	if (other_profilers_hint(cmd, option, err) || option[1] != '-')
 		return;
 	for (size_t i = 0; i < n_commands; i++) {
-		if (!has_option(commands[i], name, (size_t)len))
+		if (!command_has_option(commands[i], name, (size_t)len))
 			continue;
 		err_hint(err, "--%.*s is an option of 'rbpf %s'; 'rbpf help %s' has those of %s",
 			 len, name, commands[i]->name, cmd->name, cmd->name);
@@ -327,7 +304,7 @@ static char *join_arguments(int argc, char **argv)
 	for (i = 0; i < argc; i++) {
 		if (i)
 			buf_addch(&line, ' ');
-		buf_addstr(&line, argv[i]);
+		buf_add_shell_word(&line, argv[i]);
 	}
 	if (buf_failed(&line) || !line.data) {
 		buf_deinit(&line);

@@ -18,7 +18,7 @@ struct err;
 
 /* The state of one run of rbpf: on the stack of main(), handed down. */
 struct cmd_context {
-	const char *command_line; /* as typed, arguments joined by blanks; never NULL */
+	const char *command_line; /* as a shell would take it again; never NULL */
 	const char *command;	  /* its name; NULL until it is known */
 	bool verbose;
 	bool quiet; /* errors only */
@@ -86,6 +86,9 @@ int command_lookup(const char *name, const struct command **ret, struct err *err
 
 /* command_parse() returns this when --help was asked for and has been printed. */
 #define COMMAND_DONE 1
+
+/* Whether @name of @len is a long option of @cmd, without dashes. */
+bool command_has_option(const struct command *cmd, const char *name, size_t len);
 
 /*
  * What each command starts with: give @opts (the command's struct, zeroed; NULL if it has none) the

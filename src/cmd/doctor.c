@@ -68,10 +68,15 @@ static void add_trial(struct doctor_report *rep)
 			"");
 		return;
 	}
-	r = bpf_engine_trial(&err);
+	r = bpf_engine_trial(false, &err);
 	add_row(rep, "bpf", !r, true,
-		r ? err.msg : "loaded the programs, attached to a clock, read a sample",
-		r ? "-v shows what libbpf says" : "");
+		r ? err.msg : "loaded the programs, attached to a clock, read a sample", err.hint);
+	if (r)
+		return;
+	r = bpf_engine_trial(true, &err);
+	add_row(rep, "waits", !r, false,
+		r ? err.msg : "loaded the programs of --mode states, attached to the scheduler",
+		err.hint);
 }
 
 /* Each fact of the layout, and who said so. */
@@ -113,52 +118,62 @@ static void add_attach_time(struct doctor_report *rep, pid_t pid,
 	ruby_vm_deinit(&vm);
 }
 
-/* Attach to the process as record would, and show each step. */
-static int add_target(struct doctor_report *rep, pid_t pid, unsigned int sources,
-		      struct file_worker *worker, struct err *err)
+/* What attaching to @process needs to know of its threads. Owner: caller, who frees *@ret. */
+static int read_tasks(pid_t pid, struct rbpf_task **ret, size_t *n, struct err *err)
+{
+	struct engine *engine = NULL;
+	int r = bpf_engine_open_idle(&engine, err);
+
+	if (!r)
+		r = engine_follow(engine, pid, NULL, 0, err);
+	if (!r)
+		r = engine_read_threads(engine, pid, ret, n, err);
+	engine_close(engine);
+	return r;
+}
+
+/* Attach to @process as record would, and show each step. */
+static void add_ruby(struct doctor_report *rep, const struct process *process,
+		     const struct ruby_attach_options *opts)
+{
+	uint64_t took = clock_ns(CLOCK_MONOTONIC);
+	struct ruby_vm vm = RUBY_VM_INIT;
+	struct err err = { 0 };
+	int r = ruby_vm_attach(process->pid, opts, &vm, &err);
+
+	took = clock_ns(CLOCK_MONOTONIC) - took;
+	for (size_t i = 0; i < vm.n_checks; i++)
+		add_row(rep, vm.checks[i].name, vm.checks[i].ok, vm.checks[i].needed,
+			vm.checks[i].detail, "");
+	if (r == -ENOENT)
+		ruby_not_found(process, opts->worker, &err);
+	if (r) {
+		add_row(rep, "ruby", false, true, err.msg, err.hint);
+	} else {
+		add_attach_time(rep, process->pid, opts, took);
+		add_layout(rep, &vm);
+	}
+	ruby_vm_deinit(&vm);
+}
+
+static void add_target(struct doctor_report *rep, pid_t pid, unsigned int sources,
+		       struct file_worker *worker)
 {
 	struct ruby_cache cache = RUBY_CACHE_INIT;
 	struct ruby_attach_options opts = { .worker = worker, .sources = sources, .cache = &cache };
 	_cleanup_free_ struct rbpf_task *tasks = NULL;
 	struct process process = PROCESS_INIT;
-	struct ruby_vm vm = RUBY_VM_INIT;
-	struct engine *engine = NULL;
-	uint64_t took;
-	size_t i;
-	int r;
+	struct err err = { 0 };
+	int r = process_open(pid, &process, &err);
 
-	r = process_open(pid, &process, err);
-	if (r)
-		return r;
-	r = bpf_engine_open_idle(&engine, err);
 	if (!r)
-		r = engine_follow(engine, pid, NULL, 0, err);
+		r = read_tasks(pid, &tasks, &opts.n_tasks, &err);
+	opts.tasks = tasks;
+	add_row(rep, "target", !r, true, r ? err.msg : process.exe, err.hint);
 	if (!r)
-		r = engine_read_threads(engine, pid, &tasks, &opts.n_tasks, err);
-	engine_close(engine);
-	if (!r) {
-		opts.tasks = tasks;
-		add_row(rep, "target", true, true, process.exe, "");
-		took = clock_ns(CLOCK_MONOTONIC);
-		r = ruby_vm_attach(pid, &opts, &vm, err);
-		took = clock_ns(CLOCK_MONOTONIC) - took;
-		for (i = 0; i < vm.n_checks; i++)
-			add_row(rep, vm.checks[i].name, vm.checks[i].ok, vm.checks[i].needed,
-				vm.checks[i].detail, "");
-		if (r == -ENOENT)
-			ruby_not_found(&process, worker, err);
-		if (r)
-			add_row(rep, "ruby", false, true, err->msg, err->hint);
-		else
-			add_attach_time(rep, pid, &opts, took);
-		if (!r)
-			add_layout(rep, &vm);
-		r = 0;
-	}
+		add_ruby(rep, &process, &opts);
 	ruby_cache_deinit(&cache);
-	ruby_vm_deinit(&vm);
 	process_close(&process);
-	return r;
 }
 
 /* End the report and print it. @works_here: as far as the machine is concerned. */
@@ -203,9 +218,8 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 	add_trial(&rep);
 	works_here = !rep.failed;
 	if (opts->pid && works_here)
-		r = add_target(&rep, opts->pid, sources, &worker, err);
-	if (!r)
-		r = add_result(&rep, works_here, opts->pid, err);
+		add_target(&rep, opts->pid, sources, &worker);
+	r = add_result(&rep, works_here, opts->pid, err);
 	cmd_warn_of_unread(ctx, &worker);
 	buf_deinit(&rep.out);
 	return r ? r : !works_here ? (int)ERR_ENV : rep.failed ? (int)ERR_TARGET : 0;

@@ -85,8 +85,8 @@ static const struct option_spec specs[] = {
 		.name = "request-paths",
 		.type = OPTION_FLAG,
 		OPT(request_paths),
-		.help = "tell method and path of requests that a server alone tells; ids are left "
-			"out",
+		.help = "of a request of which only the server is known, not the controller, tell "
+			"method and path, without ids",
 	},
 	{
 		.name = "request-rules",

@@ -410,6 +410,7 @@ static int parse_short(struct parser *p, const char *word)
 			/* In "-al" it is the letter that is unknown, in "-pid" perhaps a dash. */
 			snprintf(what, sizeof(what), "-%.*s", isalpha((unsigned char)*s) ? 1 : 60,
 				 s);
+			p->unknown = word[2] ? NULL : word;
 			return unknown_option(p, s == word + 1 ? word : what,
 					      s == word + 1 && word[2] ? word + 1 : NULL);
 		}

@@ -112,8 +112,8 @@ struct option_rest {
 	char **argv; /* NULL-terminated; the caller's, rearranged */
 	size_t n;
 	size_t n_before;
-	const char
-		*unknown; /* after a failure: the long option that there is not, "--x" or "--x=…" */
+	const char *
+		unknown; /* after a failure: the option that there is not, "--x", "--x=…" or "-x" */
 };
 
 /* Set the members that have an initial value to it. Only a wrong table can make it fail. */

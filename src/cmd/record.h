@@ -51,6 +51,7 @@ struct record_options {
 	const char *request_rules; /* … also by the rules in this file; NULL: none */
 	bool peers;		   /* tell what is behind descriptors that are waited for */
 	bool sources;		   /* keep the source files that have samples */
+	bool arguments;		   /* keep whole command lines */
 	bool native;
 	bool kernel;
 	unsigned int mode; /* enum record_mode; if record_mode_waits() … */

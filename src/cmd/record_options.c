@@ -142,8 +142,8 @@ static const struct option_spec what_specs[] = {
 		.name = "request-paths",
 		.type = OPTION_FLAG,
 		OPT(request_paths),
-		.help = "tell method and path of requests that a server alone tells; ids are left "
-			"out",
+		.help = "of a request of which only the server is known, not the controller, tell "
+			"method and path, without ids",
 	},
 	{
 		.name = "request-rules",
@@ -166,6 +166,13 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_SWITCH,
 		OPT(sources),
 		.help = "keep the Ruby source files that have samples, for rbpf annotate",
+		.initial = "yes",
+	},
+	{
+		.name = "arguments",
+		.type = OPTION_SWITCH,
+		OPT(arguments),
+		.help = "keep the command lines of processes, not only the names of their programs",
 		.initial = "yes",
 	},
 	{
@@ -393,6 +400,24 @@ static int refuse_suffix(const struct record_options *opts, const struct exporte
 	return -EINVAL;
 }
 
+/* Names of pictures and texts that no export has: a recording of that name would not be taken for
+ * one. */
+static int refuse_strange_suffix(const char *path, struct err *err)
+{
+	static const char *const others[] = { ".html", ".txt", ".png", ".pdf", ".pprof",
+					      ".prof", ".gz",  ".csv", ".jfr", ".collapsed" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (ends_with(path, others[i])) {
+			err_set(err, -EINVAL, ERR_USAGE, "-o %s: rbpf writes no %s files", path,
+				others[i] + 1);
+			err_hint(err, "-o out.svg draws the flame graph; 'rbpf export --help' "
+				      "lists the other formats; any other name is a recording's");
+			return -EINVAL;
+		}
+	return 0;
+}
+
 /*
  * Where recording and export go. "-o out.svg", with -f flame or without -f, asks for the flame
  * graph by its name: the recording it is made from then has the default name. Otherwise -o names
@@ -406,6 +431,8 @@ static int take_outputs(struct record_options *opts, unsigned int format, struct
 
 	if (cmd_to_terminal(opts->output))
 		return cmd_refuse_terminal("a recording", "-o FILE writes it to a file", err);
+	if (!named && refuse_strange_suffix(opts->output, err))
+		return -EINVAL;
 	if (format == OPTION_UNSET && !named)
 		return 0;
 	if (to_stdout)

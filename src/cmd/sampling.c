@@ -53,6 +53,7 @@ static int new_collector(struct sampling *s, struct err *err)
 		.requests = s->opts->requests ? &s->requests : NULL,
 		.frequency = (uint32_t)s->opts->frequency,
 		.max_cost = s->opts->max_cost,
+		.program_only = !s->opts->arguments,
 		.native = s->opts->native,
 		.inlines = s->opts->inlines,
 		.peers = s->opts->peers,
@@ -208,7 +209,7 @@ void sampling_meta(const struct sampling *s, struct utsname *names, struct profi
 	uname(names);
 	*ret = (struct profile_meta) {
 		.rbpf_version = (char *)RBPF_VERSION,
-		.command = (char *)s->ctx->command_line,
+		.command = (char *)(s->opts->arguments ? s->ctx->command_line : "rbpf record"),
 		.hostname = names->nodename,
 		.kernel = names->release,
 		.arch = names->machine,

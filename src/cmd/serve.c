@@ -77,9 +77,10 @@ static int run_view(void *arg, int argc, char **argv)
 	if (!command)
 		return ERR_RUNTIME;
 	buf_addstr(&line, "rbpf");
-	for (int i = 0; i < argc - 1; i++)
-		buf_addf(&line, " %s", argv[i]);
-	buf_addf(&line, " %s", ctx.recording);
+	for (int i = 0; i < argc; i++) {
+		buf_addch(&line, ' ');
+		buf_add_shell_word(&line, i < argc - 1 ? argv[i] : ctx.recording);
+	}
 	ctx.command_line = buf_str(&line);
 	r = command->run(&ctx, argc, argv, &err);
 	return r < 0 ? cmd_fail(&ctx, r, &err) : r;

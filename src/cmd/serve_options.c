@@ -93,8 +93,8 @@ static const struct option_spec what_specs[] = {
 		.name = "request-paths",
 		.type = OPTION_FLAG,
 		RECORD(request_paths),
-		.help = "tell method and path of requests that a server alone tells; ids are left "
-			"out",
+		.help = "of a request of which only the server is known, not the controller, tell "
+			"method and path, without ids",
 	},
 	{
 		.name = "request-rules",
@@ -200,6 +200,7 @@ static int prepare_live(struct serve_line *line, const struct option_rest *rest,
 	rec->max_stack = 4096;
 	rec->ring_bytes = 8 << 20;
 	rec->peers = true;
+	rec->arguments = true;
 	record_take_frequency(rec);
 	return record_take_targets(rec, rest, err);
 }

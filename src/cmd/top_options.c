@@ -95,8 +95,8 @@ static const struct option_spec what_specs[] = {
 		.name = "request-paths",
 		.type = OPTION_FLAG,
 		RECORD(request_paths),
-		.help = "tell method and path of requests that a server alone tells; ids are left "
-			"out",
+		.help = "of a request of which only the server is known, not the controller, tell "
+			"method and path, without ids",
 	},
 	{
 		.name = "request-rules",
@@ -244,6 +244,7 @@ static int prepare(struct top_options *opts, const struct option_rest *rest, str
 	rec->max_stack = 4096;
 	rec->ring_bytes = 8 << 20;
 	rec->peers = true;
+	rec->arguments = true;
 	record_take_frequency(rec);
 	return record_take_targets(rec, rest, err);
 }

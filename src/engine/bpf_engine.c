@@ -549,6 +549,8 @@ int bpf_engine_open_idle(struct engine **ret, struct err *err)
 
 /* ---- a trial ---- */
 
+#define BPF_ENGINE_TRIAL_RING (8u << 20) /* bytes, as record has */
+
 static int count_sample(void *arg, const void *data, size_t len)
 {
 	const struct rbpf_ring_hdr *h = data;
@@ -558,13 +560,15 @@ static int count_sample(void *arg, const void *data, size_t len)
 	return 0;
 }
 
-int bpf_engine_trial(struct err *err)
+int bpf_engine_trial(bool waits, struct err *err)
 {
 	const struct engine_options opts = {
 		.frequency = 1000,
 		.max_frames = RBPF_MIN_FRAMES,
-		.ring_bytes = 64 << 10,
+		.ring_bytes = BPF_ENGINE_TRIAL_RING,
 		.follow = true,
+		.native = true,
+		.waits = waits,
 	};
 	unsigned int samples = 0;
 	struct engine *e;

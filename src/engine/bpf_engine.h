@@ -21,9 +21,10 @@ int bpf_engine_open(const struct engine_options *opts, struct engine **ret, stru
 int bpf_engine_open_idle(struct engine **ret, struct err *err);
 
 /*
- * Try what recording does: load, attach to this process itself, take a sample. For rbpf doctor.
- * Returns 0 or an ERR_ENV that tells what was refused.
+ * Try what recording does, with its defaults, or with @waits what --mode states does: load, attach
+ * to this process itself, take a sample. For rbpf doctor. Returns 0 or an ERR_ENV that tells what
+ * was refused.
  */
-int bpf_engine_trial(struct err *err);
+int bpf_engine_trial(bool waits, struct err *err);
 
 #endif

@@ -35,7 +35,7 @@ int bpf_object_refused(int r, const char *what, struct err *err)
 		err_hint(err, "BPF maps take up to 50 MB: the control group that rbpf is in, or "
 			      "the machine, has too little left");
 	else
-		err_hint(err, "'rbpf doctor' shows what is missing; -v shows what libbpf says");
+		err_hint(err, "-v shows what libbpf says");
 	return r;
 }
 

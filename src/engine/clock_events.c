@@ -204,6 +204,16 @@ static int attach(const struct clock_events *ce, pid_t tid, int cpu, struct cloc
 	return 0;
 }
 
+static int refused(int r, const char *what, int id, struct err *err)
+{
+	err_set(err, r, ERR_ENV, "cannot sample %s %d: %s", what, id, strerror(-r));
+	if (r == -EACCES || r == -EPERM)
+		err_hint(err,
+			 "perf_event_open(2) is refused: sysctl kernel.perf_event_paranoid, or the "
+			 "container's seccomp profile");
+	return r;
+}
+
 /* ---- threads ---- */
 
 int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
@@ -219,8 +229,7 @@ int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 	if (r == -ESRCH || r == -ETIMEDOUT || r == -EMFILE)
 		return r;
 	if (r)
-		return err_set(err, r, ERR_ENV, "cannot sample thread %d: %s", (int)tid,
-			       strerror(-r));
+		return refused(r, "thread", (int)tid, err);
 	if (clock)
 		ce->first_free = ce->threads[clock - 1].next_free;
 	else
@@ -328,8 +337,7 @@ int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, stru
 		r = attach(ce, -1, cpus->v[i], &ce->cpus[ce->n_cpus]);
 		ce->n_cpus += !r;
 		if (r && r != -ENODEV) /* gone offline again meanwhile */
-			return err_set(err, r, ERR_ENV, "cannot sample CPU %d: %s", cpus->v[i],
-				       strerror(-r));
+			return refused(r, "CPU", cpus->v[i], err);
 	}
 	return 0;
 }

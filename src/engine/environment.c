@@ -25,6 +25,7 @@ enum {
 	ROW_LOCKDOWN,
 	ROW_PID_NAMESPACE,
 	ROW_OPEN_FILES,
+	ROW_COST,
 	ROW_OPTIONAL /* the first one */
 };
 
@@ -40,12 +41,18 @@ static const struct {
 	  "files that were deleted since they were mapped are not read" },
 	{ CAP_SYS_NICE, "priority", "CAP_SYS_NICE",
 	  "on a busy machine, processes of some ms may be missed" },
+	{ CAP_SYSLOG, "kernel symbols", "CAP_SYSLOG", "frames of the kernel may have no names" },
+	{ CAP_SYS_RESOURCE, "limits", "CAP_SYS_RESOURCE",
+	  "those of open files and memory are not raised" },
 };
 
 _Static_assert(ROW_OPTIONAL + sizeof(optional) / sizeof(optional[0]) == ENVIRONMENT_ROWS,
 	       "a row for each");
 
-#define NEEDED "root (or CAP_BPF + CAP_PERFMON + CAP_SYS_PTRACE)"
+#define NEEDED	     "root (or CAP_BPF + CAP_PERFMON + CAP_SYS_PTRACE)"
+
+#define OLDEST_MAJOR 5
+#define OLDEST_MINOR 10
 
 static const char BTF_PATH[] = "/sys/kernel/btf/vmlinux";
 
@@ -73,6 +80,16 @@ bool environment_keeps_pages_shared(void)
 	return has_capability(CAP_DAC_READ_SEARCH);
 }
 
+/* An older one may have what is needed all the same: distributions have brought much back to
+ * theirs. */
+static bool is_older(const char *release)
+{
+	unsigned int major, minor;
+
+	return sscanf(release, "%u.%u", &major, &minor) == 2 &&
+	       (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR));
+}
+
 static void probe_kernel(struct environment_row *row)
 {
 	struct utsname u;
@@ -81,7 +98,8 @@ static void probe_kernel(struct environment_row *row)
 	row->needed = true;
 	row->ok = !uname(&u);
 	if (row->ok)
-		snprintf(row->detail, sizeof(row->detail), "%.64s %.32s", u.release, u.machine);
+		snprintf(row->detail, sizeof(row->detail), "%.64s %.32s%s", u.release, u.machine,
+			 is_older(u.release) ? ": older than 5.10, with which rbpf is tested" : "");
 }
 
 static void probe_btf(struct environment_row *row)
@@ -99,8 +117,23 @@ static void probe_btf(struct environment_row *row)
 	snprintf(row->detail, sizeof(row->detail),
 		 "this kernel has no BTF type information (%s is missing)", BTF_PATH);
 	snprintf(row->hint, sizeof(row->hint),
-		 "rbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (5.10 or newer); run "
-		 "'rbpf doctor' for the full list");
+		 "rbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (5.10 or newer)");
+}
+
+/* Root of a container may have few of root's capabilities: which of those that are needed it lacks.
+ */
+static void describe_weak_root(struct environment_row *row)
+{
+	const bool admin = has_capability(CAP_SYS_ADMIN);
+
+	snprintf(row->detail, sizeof(row->detail),
+		 "recording needs capabilities that this root has not:%s%s%s",
+		 admin || has_capability(CAP_BPF) ? "" : " CAP_BPF",
+		 admin || has_capability(CAP_PERFMON) ? "" : " CAP_PERFMON",
+		 has_capability(CAP_SYS_PTRACE) ? "" : " CAP_SYS_PTRACE");
+	snprintf(row->hint, sizeof(row->hint),
+		 "run it on the host; or in a container that has them (docker run --privileged "
+		 "--pid=host; Kubernetes: hostPID, securityContext)");
 }
 
 static void probe_privilege(struct environment_row *row)
@@ -111,6 +144,10 @@ static void probe_privilege(struct environment_row *row)
 	if (row->ok) {
 		snprintf(row->detail, sizeof(row->detail), "%s",
 			 geteuid() ? "capabilities" : "root");
+		return;
+	}
+	if (!geteuid()) {
+		describe_weak_root(row);
 		return;
 	}
 	snprintf(row->detail, sizeof(row->detail), "recording needs " NEEDED);
@@ -213,6 +250,24 @@ static void probe_open_files(struct environment_row *row)
 	snprintf(row->hint, sizeof(row->hint), FDS_HINT);
 }
 
+/* To have the kernel measure BPF programs takes CAP_SYS_ADMIN, or that it does so for everybody. */
+static void probe_cost(struct environment_row *row)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	const bool always = !io_read_file(AT_FDCWD, "/proc/sys/kernel/bpf_stats_enabled", 64,
+					  &text) &&
+			    buf_str(&text)[0] == '1';
+
+	row->name = "cost in the kernel";
+	row->ok = always || has_capability(CAP_SYS_ADMIN);
+	snprintf(row->detail, sizeof(row->detail), "%s",
+		 always	   ? "kernel.bpf_stats_enabled is 1"
+		 : row->ok ? "CAP_SYS_ADMIN"
+			   : "CAP_SYS_ADMIN is missing: only the cost of samples is known");
+	if (!row->ok)
+		snprintf(row->hint, sizeof(row->hint), "sysctl kernel.bpf_stats_enabled=1");
+}
+
 static void probe_optional(struct environment_row *row, size_t i)
 {
 	row->name = optional[i].row;
@@ -234,6 +289,7 @@ size_t environment_probe(struct environment_row *rows)
 	probe_lockdown(&rows[ROW_LOCKDOWN]);
 	probe_pid_namespace(&rows[ROW_PID_NAMESPACE]);
 	probe_open_files(&rows[ROW_OPEN_FILES]);
+	probe_cost(&rows[ROW_COST]);
 	for (size_t i = 0; ROW_OPTIONAL + i < ENVIRONMENT_ROWS; i++)
 		probe_optional(&rows[ROW_OPTIONAL + i], i);
 	return ENVIRONMENT_ROWS;
@@ -247,7 +303,7 @@ int environment_check(const char *what, const char *command, struct err *err)
 	for (i = 0; i < n; i++) {
 		if (rows[i].ok || !rows[i].needed)
 			continue;
-		if (i == ROW_PRIVILEGE) {
+		if (i == ROW_PRIVILEGE && geteuid()) {
 			err_set(err, -EPERM, ERR_ENV, "%s needs " NEEDED, what);
 			err_hint(err, "sudo %s", command);
 		} else {

@@ -20,12 +20,13 @@ struct environment_row {
 	bool needed; /* recording cannot work without it */
 };
 
-#define ENVIRONMENT_ROWS 10
+#define ENVIRONMENT_ROWS 13
 
 /*
  * Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, user namespace,
  * privilege, BTF, lockdown, pid namespace, open files, of which the limit is raised as far as that
- * is allowed (base/fds.h); and what recording does worse without a capability.
+ * is allowed (base/fds.h); whether the kernel measures BPF programs; and what recording does worse
+ * without a capability.
  */
 size_t environment_probe(struct environment_row *rows);
 

@@ -457,7 +457,10 @@ static uint64_t unit_of(const struct profile *p, bool is_time)
 {
 	if (is_time)
 		return NSEC_PER_USEC;
-	return profile_samples_differ(p) ? profile_event(p)->period : 0;
+	/* Of waits each is one, however long it was. */
+	return profile_samples_differ(p) && !event_has_durations(profile_event(p))
+		       ? profile_event(p)->period
+		       : 0;
 }
 
 int export_folded(const struct profile *p, const struct export_options *opts, struct buf *out,

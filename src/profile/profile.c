@@ -227,23 +227,40 @@ void profile_note_request(struct profile *p, const struct profile_sample *s, boo
 
 bool profile_samples_differ(const struct profile *p)
 {
-	const uint64_t period = profile_event(p)->period;
+	const struct profile_event *event = profile_event(p);
+	const uint64_t period = event->period;
 
-	if (!event_is_cpu(profile_event(p)) || !period || !p->n_samples)
+	if (!strcmp(event->name, EVENT_WALL))
+		return p->totals.lowest_hz;
+	if (!event_is_cpu(event) || !period || !p->n_samples)
 		return false;
 	/* The totals of a recording that was not closed are unknown. */
 	return p->totals.lowest_hz ||
 	       p->value / p->n_samples > period + period / 100 * MEAN_PERCENT_OFF;
 }
 
+/* The longest that a sample of CPU time stands for, as far as that is known; 0: there are none. */
+static uint64_t longest_period(const struct profile *p)
+{
+	const uint32_t frequency = p->meta.frequency, lowest = p->totals.lowest_hz;
+	uint64_t period = 0;
+
+	for (uint32_t i = 0; i < p->meta.n_events && !period; i++)
+		if (event_is_cpu(&p->meta.events[i]))
+			period = p->meta.events[i].period;
+	return lowest && lowest < frequency ? period * frequency / lowest : period;
+}
+
+uint64_t profile_period_of(const struct profile *p, uint64_t samples, uint64_t value)
+{
+	if (samples && event_is_cpu(profile_event(p)) && profile_samples_differ(p))
+		return value / samples;
+	return longest_period(p);
+}
+
 uint64_t profile_request_period(const struct profile *p, const struct profile_request *r)
 {
-	if (r->samples && profile_samples_differ(p))
-		return r->value / r->samples;
-	for (uint32_t i = 0; i < p->meta.n_events; i++)
-		if (event_is_cpu(&p->meta.events[i]))
-			return p->meta.events[i].period;
-	return 0;
+	return profile_period_of(p, r->samples, r->value);
 }
 
 uint64_t profile_request_least_ns(const struct profile_request *r)

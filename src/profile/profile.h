@@ -488,6 +488,13 @@ uint32_t profile_event_named(const struct profile *p, const char *name);
  */
 bool profile_samples_differ(const struct profile *p);
 
+/*
+ * What each of so many @samples of @p, which have @value together, stands for of CPU time, in ns:
+ * their mean if they differ and are of CPU time alone, else the longest that any of @p may; 0: @p
+ * has none.
+ */
+uint64_t profile_period_of(const struct profile *p, uint64_t samples, uint64_t value);
+
 /* Whether samples of @p can be of waits: its recording was made with --mode states. */
 bool profile_has_waits(const struct profile *p);
 

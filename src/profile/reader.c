@@ -315,7 +315,8 @@ static int select_event(struct reader *rd, struct err *err)
 {
 	struct profile_meta *meta = &rd->profile.meta;
 
-	if (!rd->opts.event && is_of_all_time(rd) && has_sum(meta, EVENT_WALL))
+	if (!rd->opts.event && !rd->opts.by_event && !rd->opts.take_all && is_of_all_time(rd) &&
+	    has_sum(meta, EVENT_WALL))
 		rd->opts.event = EVENT_WALL;
 	if (!meta->n_events) {
 		meta->events[0] = *profile_event(&rd->profile);

@@ -20,13 +20,16 @@ int record_samples_flush(struct record_decoder *d)
 	return too_many(r);
 }
 
-/* A sample ends at its time, and began that long before. */
-static void note_thread(struct profile *p, const struct profile_sample *s)
+/*
+ * A sample ends at its time, and began that long before; but one of CPU time (@is_cpu) may have had
+ * waits in between, and tells only of a thread that nothing is known of that it was there then.
+ */
+static void note_thread(struct profile *p, const struct profile_sample *s, bool is_cpu)
 {
 	struct profile_thread *t = &p->threads[s->thread];
 	uint64_t begin = s->ts > s->value ? s->ts - s->value : 0;
 
-	if (!t->last_ns || begin < t->first_ns)
+	if (!t->last_ns || (begin < t->first_ns && !is_cpu))
 		t->first_ns = begin;
 	if (s->ts > t->last_ns)
 		t->last_ns = s->ts;
@@ -70,7 +73,7 @@ static int take_sample(void *arg, const struct profile_sample *recorded)
 	p->n_in_time++;
 	if (of_event && d->in_ns) {
 		r = profile_note_late(p, s, p->threads[s->thread].last_ns);
-		note_thread(p, s);
+		note_thread(p, s, d->is_cpu[recorded->event]);
 	}
 	if (r)
 		return r;

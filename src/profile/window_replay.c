@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "profile/copy.h"
+#include "profile/recorder.h"
 #include "profile/sink.h"
 
 /* By id here: the id there + 1; 0: not defined there yet. */
@@ -114,6 +115,9 @@ static int define_request(struct replaying *c, uint32_t thread, uint32_t kind, u
 	*ret = 0;
 	if (!kind)
 		return 0;
+	/* A recorder knows no more than these by then. */
+	if (c->requests.count == RECORDER_REQUESTS_KEPT)
+		intern_deinit(&c->requests);
 	r = intern_add(&c->requests, key, sizeof(key), &id, &is_new);
 	if (!r)
 		r = array_reserve(c->request_ids, c->cap_request_ids, (size_t)id + 1);

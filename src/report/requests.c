@@ -84,9 +84,7 @@ static void add_each(const struct profile *p, const struct request_row *row, str
 {
 	const struct profile_event *event = profile_event(p);
 	const uint64_t each = row->requests ? row->value / row->requests : 0;
-	const uint64_t period = row->samples && profile_samples_differ(p)
-					? row->value / row->samples
-					: event->period;
+	const uint64_t period = event->period ? profile_period_of(p, row->samples, row->value) : 0;
 
 	if (!row->requests)
 		table_cell(t, "-");

@@ -405,8 +405,11 @@ static void add_cost_of_ticks(struct profile_totals *t, uint64_t runs, uint64_t 
 {
 	uint64_t taken = t->counters[COUNTER_TICKS], in_samples = t->counters[COUNTER_SAMPLE_NS];
 
-	if (!runs)
+	/* The kernel does not measure: without what comes before a sample is known to be one. */
+	if (!runs) {
+		t->kernel_ns_per_sample = taken ? in_samples / taken : 0;
 		return;
+	}
 	if (taken > runs) /* the kernel does not count a run within another one */
 		taken = runs;
 	t->other_ticks = runs - taken;

@@ -42,9 +42,10 @@ struct collector_options {
 	 * fewer samples; 0: any.
 	 */
 	double max_cost;
-	bool native;  /* native stacks are walked, too … */
-	bool peers;   /* of waits it is told what is behind the descriptor */
-	bool inlines; /* … and what was inlined in their functions is looked for */
+	bool program_only; /* of command lines only the part that names the program is kept */
+	bool native;	   /* native stacks are walked, too … */
+	bool peers;	   /* of waits it is told what is behind the descriptor */
+	bool inlines;	   /* … and what was inlined in their functions is looked for */
 	/*
 	 * Called when part of a process will be missing: its Ruby cannot be walked (system_wide),
 	 * or some threads cannot be sampled.

@@ -42,7 +42,9 @@ int life_record(struct collector *c, struct tracked_process *p)
 	def.parent = p->parent;
 	r = sink_string(c->sink, exe, strlen(exe), &def.exe);
 	if (!r)
-		r = sink_string(c->sink, cmdline, strlen(cmdline), &def.cmdline);
+		r = sink_string(c->sink, cmdline,
+				c->opts.program_only ? p->info.program_len : strlen(cmdline),
+				&def.cmdline);
 	if (!r)
 		r = sink_string(c->sink, version, strlen(version), &def.ruby_version);
 	if (!r)
@@ -178,6 +180,7 @@ static void info_of_parent(struct process *info, pid_t pid, const struct process
 	info->pid = pid;
 	info->exe = strdup(parent->exe ? parent->exe : "");
 	info->cmdline = strdup(parent->cmdline ? parent->cmdline : "");
+	info->program_len = parent->program_len;
 	info->context.cgroup = strdup(parent->context.cgroup ? parent->context.cgroup : "");
 	info->context.container = strdup(parent->context.container ? parent->context.container
 								   : "");
@@ -280,6 +283,7 @@ static int add_ended(struct collector *c, const struct rbpf_ring_life *rec,
 	snprintf(name, sizeof(name), "[%.15s]", rec->comm);
 	(*ret)->info.pid = (*ret)->pid;
 	(*ret)->info.cmdline = strdup(name);
+	(*ret)->info.program_len = strlen(name);
 	return 0;
 }
 

@@ -255,6 +255,14 @@ void serve_work_add(struct serve_work *w, struct serve_request *rq, uint64_t now
 		go_on(w, rq, now);
 }
 
+/* Nobody waits for it any more. What failed is tried anew when it is asked for again. */
+static void leave_snapshot(const struct serve_work *w, struct serve_snapshot *s)
+{
+	s->users--;
+	if (w->live && !s->users && s->code && s->code != -ENODATA)
+		drop_snapshot(s);
+}
+
 void serve_work_drop(struct serve_work *w, struct serve_request *rq)
 {
 	struct serve_request **at = &w->first;
@@ -266,7 +274,7 @@ void serve_work_drop(struct serve_work *w, struct serve_request *rq)
 	if (rq->place >= 0)
 		w->places[rq->place] = NULL;
 	if (rq->taken)
-		rq->taken->users--;
+		leave_snapshot(w, rq->taken);
 	serve_render_deinit(&rq->render);
 	if (rq->body >= 0)
 		close(rq->body);

@@ -93,6 +93,8 @@ int launch_go(struct launch *l, const char *program, struct err *err)
 {
 	int r = 0, result;
 	ssize_t n;
+	uid_t uid;
+	gid_t gid;
 
 	/* A child that could not become the invoker has ended already, and has said why. */
 	if (io_write_full(l->go_fd, "g", 1))
@@ -113,6 +115,11 @@ int launch_go(struct launch *l, const char *program, struct err *err)
 	if (r == -ENOENT && strchr(program, ' '))
 		err_hint(err, "no shell splits it: give the program and its arguments without "
 			      "quotes, or sh -c '...'");
+	else if (r == -ENOENT && !strchr(program, '/') && !io_invoker(&uid, &gid))
+		err_hint(
+			err,
+			"sudo has a PATH of its own: sudo env \"PATH=$PATH\" rbpf record -- %s ...",
+			program);
 	return r;
 }
 

@@ -65,26 +65,39 @@ static char *read_exe(pid_t pid)
 	return strdup(path);
 }
 
-static size_t read_arguments(pid_t pid, char text[static PROCESS_CMDLINE_MAX])
+/* How many of the @len bytes of arguments, each but the last of which ends in NUL, are the program.
+ */
+static size_t program_in(const char *text, size_t len)
+{
+	const size_t first = strnlen(text, len);
+
+	if (first + 1 >= len || text[first + 1] == '-')
+		return first;
+	return first + 1 + strnlen(text + first + 1, len - first - 1);
+}
+
+/* Returns how many bytes of @text there are, and in *@program_len what struct process has. */
+static size_t read_arguments(pid_t pid, char text[static PROCESS_CMDLINE_MAX], size_t *program_len)
 {
 	ssize_t n = remote_read_first(pid, "cmdline", text, PROCESS_CMDLINE_MAX);
 	size_t len = n > 0 ? (size_t)n : 0, i;
 
 	while (len && text[len - 1] == '\0')
 		len--;
+	*program_len = program_in(text, len);
 	for (i = 0; i < len; i++)
 		if (text[i] == '\0')
 			text[i] = ' ';
 	return len;
 }
 
-static char *read_cmdline(pid_t pid)
+static char *read_cmdline(pid_t pid, size_t *program_len)
 {
 	char text[PROCESS_CMDLINE_MAX], comm[16];
-	size_t len = read_arguments(pid, text);
+	size_t len = read_arguments(pid, text, program_len);
 
 	if (!len && !thread_name(pid, pid, comm))
-		len = (size_t)snprintf(text, sizeof(text), "[%s]", comm);
+		len = *program_len = (size_t)snprintf(text, sizeof(text), "[%s]", comm);
 	return strndup(text, len);
 }
 
@@ -180,7 +193,7 @@ int process_open(pid_t pid, struct process *ret, struct err *err)
 	p.ppid = stat.ppid;
 	p.start_ticks = stat.start_ticks;
 	p.exe = read_exe(pid);
-	p.cmdline = read_cmdline(pid);
+	p.cmdline = read_cmdline(pid, &p.program_len);
 	if (!p.exe || !p.cmdline || process_context_read(pid, &p.context)) {
 		process_close(&p);
 		return err_oom(err);
@@ -202,7 +215,7 @@ void process_close(struct process *p)
 int process_read_title(struct process *p, bool *changed)
 {
 	char text[PROCESS_CMDLINE_MAX], *cmdline;
-	size_t len = read_arguments(p->pid, text);
+	size_t program_len, len = read_arguments(p->pid, text, &program_len);
 
 	*changed = false;
 	if (!len || !process_alive(p))
@@ -212,8 +225,10 @@ int process_read_title(struct process *p, bool *changed)
 		return -ENOMEM;
 	*changed = strcmp(cmdline, p->cmdline) != 0;
 	free(*changed ? p->cmdline : cmdline);
-	if (*changed)
+	if (*changed) {
 		p->cmdline = cmdline;
+		p->program_len = program_len;
+	}
 	return 0;
 }
 

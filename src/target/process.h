@@ -28,6 +28,8 @@ struct process {
 	char *exe;	      /* as the target sees it, "" if unreadable; owned */
 	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes, the first
 			       * PROCESS_CMDLINE_MAX; owned */
+	size_t program_len;   /* bytes of it that say which program it is: argv[0], which may be a
+			       * title, and argv[1] if that is no option */
 	struct process_context context; /* control group, container, …, as far as readable; owned */
 };
 

@@ -93,6 +93,9 @@ static void add_kernel_cost(const struct profile_totals *t, uint64_t duration_ns
 	if (t->kernel_ns_per_sample)
 		buf_addf(out, "   %s a sample%s", num_duration(t->kernel_ns_per_sample).s,
 			 t->switches ? " of CPU time" : "");
+	if (!t->bpf_ns && !t->other_ticks)
+		buf_addstr(out, "; what else it takes is not known without CAP_SYS_ADMIN or "
+				"kernel.bpf_stats_enabled=1");
 	add_each(t->other_ticks_ns, t->other_ticks, num_of(t->other_ticks, "tick", "ticks"),
 		 " that made no sample", out);
 	buf_addch(out, '\n');
@@ -109,9 +112,9 @@ static void add_lowered(const struct profile_totals *t, uint32_t frequency, stru
 {
 	if (t->lowered_ns)
 		buf_addf(out,
-			 "  down to %s for %s: at %" PRIu32
-			 " Hz samples cost this busy machine more than --max-cost\n",
-			 num_frequency(0, t->lowest_hz).s, num_duration(t->lowered_ns).s,
+			 "  fewer samples for %s, down to %s: at %" PRIu32
+			 " Hz they cost this busy machine more than --max-cost\n",
+			 num_duration(t->lowered_ns).s, num_frequency(0, t->lowest_hz).s,
 			 frequency);
 }
 
@@ -147,7 +150,7 @@ static void add_stolen(const struct profile_totals *t, struct buf *out)
 	buf_addf(
 		out,
 		"  %s of CPU time was taken by the hypervisor (steal), %s of what the CPUs of this "
-		"machine had to do: clock ticks are lost in it\n",
+		"machine had to do: clocks lose ticks in it, or count it\n",
 		num_duration(t->machine_stolen_ns).s, num_percent(t->machine_stolen_ns, all).s);
 }
 
@@ -190,6 +193,15 @@ static const char *why_too_few(const struct profile_totals *t, uint32_t frequenc
 	       "no clock ticks; 'rbpf report --states' of a --mode states recording has all of it";
 }
 
+/* … or too many. */
+static const char *why_too_many(const struct profile_totals *t)
+{
+	if (much_stolen(t))
+		return "probably as clocks run on while the hypervisor has the CPU";
+	return "what begins and ends many times a second, or works at the rate of the clock, can "
+	       "be sampled too often; compare with another -F";
+}
+
 static void warn_cpu_differs(const struct profile_totals *t, uint32_t frequency, struct buf *out)
 {
 	const struct num_text apart = num_percent(cpu_apart_ns(t), t->cpu_kernel_ns);
@@ -201,10 +213,8 @@ static void warn_cpu_differs(const struct profile_totals *t, uint32_t frequency,
 			 why_too_few(t, frequency));
 	else
 		buf_addf(out,
-			 "  warning: the samples stand for %s more CPU time than was used: what "
-			 "begins and ends many times a second, or works at the rate of the clock, "
-			 "can be sampled too often; compare with another -F\n",
-			 apart.s);
+			 "  warning: the samples stand for %s more CPU time than was used: %s\n",
+			 apart.s, why_too_many(t));
 }
 
 /* Of a program that mostly waits, samples of CPU time tell little of where its time goes. */

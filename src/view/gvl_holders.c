@@ -94,7 +94,17 @@ static void divide(struct gvl_holding *h, struct gvl_wait *w)
 	gvl_charges_divide(&h->charges, w->process, w->since, w->until, choose_holder, h);
 }
 
-static int gvl_holding_init(struct gvl_holding *h, struct longest_wait *waits, size_t n)
+/* When the charges begin that are read: before that who had the GVL is not known. */
+static uint64_t begin_of_charges(const struct profile *p, const struct replay *from)
+{
+	struct read_options options = from->options;
+
+	read_options_find_times(&options, p->meta.start_realtime_ns);
+	return p->meta.start_monotonic_ns + options.from_ns;
+}
+
+static int gvl_holding_init(struct gvl_holding *h, uint64_t begin, struct longest_wait *waits,
+			    size_t n)
 {
 	const struct profile *p = h->profile;
 
@@ -107,7 +117,7 @@ static int gvl_holding_init(struct gvl_holding *h, struct longest_wait *waits, s
 		if ((waits[i].state & STATE_MASK) == STATE_GVL)
 			h->waits[h->n++] = (struct gvl_wait) {
 				.of = &waits[i],
-				.since = waits[i].begin_ts,
+				.since = waits[i].begin_ts > begin ? waits[i].begin_ts : begin,
 				.until = waits[i].begin_ts + waits[i].ns,
 				.wanted = UINT64_MAX,
 				.process = p->threads[waits[i].thread].process,
@@ -122,7 +132,7 @@ int gvl_holders_find(const struct profile *p, const struct replay *from, struct 
 	struct replay all = *from;
 	int r;
 
-	if (gvl_holding_init(&h, waits, n))
+	if (gvl_holding_init(&h, begin_of_charges(p, from), waits, n))
 		return err_oom(err);
 	if (!h.n || h.event == PROFILE_NONE)
 		return 0;

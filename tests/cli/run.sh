@@ -164,6 +164,18 @@ hint "it is --children here" record --follow -p 1
 hint "it is --freq here" top --rate=9
 hint "it is --freq here" record -p 1 --frequency 9
 hint "it is --output here" record --file out.svg -p 1
+hint "-F HZ is how often samples are taken; -F 100 is every 10 ms" record -r 100 -p 1
+hint "-F HZ is how often samples are taken; -F 100 is every 10 ms" record --interval=10ms -p 1
+for option in -e --event --idle --wall; do
+	hint "--mode wall records time off the CPU, too, and --mode states also what is waited for" record $option -p 1
+done
+hint "'rbpf report --state gvl' of a --mode states recording shows the GVL" record --gil -p 1
+hint "stacks are always recorded; --no-native leaves out native ones" record -g -p 1
+hint "--all-ruby records all Ruby processes of the machine" record -a
+hint "rbpf help report" report -g
+for name in page.html flat.txt profile.pprof perf.gz; do
+	refuse "-o $name: rbpf writes no ${name##*.} files" record -p 1 -o $name
+done
 for command in record top serve; do
 	hint "--mode states records waits beside CPU time: 'rbpf report --event wait'" $command -p 1 --mode offcpu
 done
@@ -2123,7 +2135,7 @@ if command -v bash > /dev/null; then
 	completes "--version" --vers
 	completes "--children" record --ch
 	completes "--max-cost --max-stack --max-size" record --max
-	completes "--no-children --no-native --no-requests --no-peers --no-sources --no-kernel --no-inlines --no-priority" record --no
+	completes "--no-children --no-native --no-requests --no-peers --no-sources --no-arguments --no-kernel --no-inlines --no-priority" record --no
 	completes "4242 4711" record -p 4
 	completes "4711" record -p 1,2 --pid = 47
 	completes "auto always" --color a

@@ -78,7 +78,7 @@ class DoctorTest < LiveTest
   end
 
   OPTIONAL = { 'memory sharing' => 'CAP_DAC_READ_SEARCH', 'mapped files' => 'CAP_CHECKPOINT_RESTORE',
-               'priority' => 'CAP_SYS_NICE' }.freeze
+               'priority' => 'CAP_SYS_NICE', 'kernel symbols' => 'CAP_SYSLOG' }.freeze
 
   def test_capabilities_that_recording_can_do_without
     sets = %w[--bounding-set --inh-caps].map do |set|
@@ -96,6 +96,21 @@ class DoctorTest < LiveTest
     assert_equal 0, result.code, result.err
     assert_match(/^rbpf: warning: without CAP_DAC_READ_SEARCH, /, result.err)
     refute_match(/CAP_/, Rbpf.run('record', '-p', @target.pid, '-d', '300ms', '-o', path('few.data')).err)
+  end
+
+  # The kernel measures BPF programs for nobody else, unless it does so for everybody.
+  def test_without_the_kernels_statistics
+    always = File.read('/proc/sys/kernel/bpf_stats_enabled').to_i == 1
+    without = ->(*args) { Rbpf.run('--bounding-set=-sys_admin', '--inh-caps=-sys_admin', Live::RBPF, *args, binary: 'setpriv') }
+    said = without.call('doctor')
+    assert_equal 0, said.code, said.out
+    assert_match(always ? /^cost in the kernel .* ok$/ : /^cost in the kernel +CAP_SYS_ADMIN is missing: .* no$/, said.out)
+    burning = start_command(ruby.command('-e', 'puts %({"waiting":1}); $stdout.flush; loop { 1 + 1 }'))
+    burning.wait_for('waiting')
+    said = without.call('record', '-p', burning.pid, '-d', '500ms', '-o', path('few.data'))
+    assert_equal 0, said.code, said.err
+    assert_match(/^  kernel    .* a sample/, said.err)
+    assert_equal !always, said.err.include?('what else it takes is not known'), said.err
   end
 
   # Its root has all capabilities, but not over the kernel. A machine may allow no such namespace: then /proc tells of
@@ -165,7 +180,9 @@ class DoctorTest < LiveTest
     assert_match(/^result: recording works here, but not for pid #{sleeper.pid}$/, result.out)
     assert_equal 3, Rbpf.run('doctor', '-p', sleeper.pid, '--json').code
     gone = Process.spawn('true').tap { |pid| Process.wait(pid) }
-    assert_equal 3, Rbpf.run('doctor', '-p', gone).code
+    result = Rbpf.run('doctor', '-p', gone)
+    assert_equal 3, result.code
+    assert_match(/^target +no process with pid #{gone} .* FAIL\nresult: /, result.out)
   end
 
   def test_dump_for_people

@@ -44,7 +44,7 @@ once=' annotate_native_test.rb attach_test.rb harmless_test.rb longest_requests_
 # What is of processes, of time and of native code more than of a Ruby: with the first and the last one.
 ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb idle_test.rb native_oracle_test.rb templates_test.rb '
 # What is the same in 3.3 and in 3.4: not with 3.3.
-as34=' dump_requests_test.rb embed_test.rb fibers_test.rb ledger_test.rb ractor_test.rb states_test.rb '
+as34=' blockers_test.rb dump_requests_test.rb embed_test.rb fibers_test.rb ledger_test.rb ractor_test.rb states_test.rb '
 # Of the first.
 share2=' annotate_native_test.rb longest_requests_test.rb rails_test.rb request_costs_test.rb spans_test.rb views_test.rb '
 tests=() later=() between=() of33=()

@@ -3,16 +3,12 @@
 
 # Time off the CPU, compared with what programs measure of themselves (tests/programs/states.rb).
 
-require_relative 'support'
+require_relative 'waiting'
 
 class StatesTest < LiveTest
-  SECONDS = 1.5
-  # Of what is charged to those who hold something or wake a thread, which is known when they are found to do so.
-  SHARE = 0.05
-  SHARE_OF_KERNEL = 0.15 # by which samples of time in the kernel may differ from the kernel's account, which comes from ticks, too
+  include Waiting
 
-  # Around what is measured: reading clocks, /proc, and getting the GVL back.
-  SLACK = 25_000_000 # ns
+  SHARE_OF_KERNEL = 0.15 # by which samples of time in the kernel may differ from the kernel's account, which comes from ticks, too
 
   # Of what a program measured around its waits; and reading clocks and /proc. Beside nothing and beside four busy loops on two CPUs
   # each wait is as measured but for 0.1 % and 0.3 ms, where no other tolerance is named below.
@@ -273,70 +269,6 @@ class StatesTest < LiveTest
     check_sums
   end
 
-  # Who makes others wait for a Mutex or a Monitor: by the methods in which they hold it, as the threads' own clocks say.
-  def test_holders_of_locks
-    target = start('convoy.rb', SECONDS)
-    record_states([target])
-    said = target.wait_for('caused')
-    found = recording.rows('--event', 'lock-caused').to_h { |row| [row['label'], row['total_ns']] }
-    said['caused'].each do |method, (least, most)|
-      # From 3.3 on who takes the lock before the one it was meant for may never be noted (doc/states.md); more often
-      # where that one has to wait for a CPU, too.
-      missed = RubyInstall.under_test.mn_threads? ? said['waited'] * (crowded? ? 0.04 : 0.02) : 0
-      got = found.fetch("Convoy##{method}", 0)
-      slack = (most * SHARE) + missed + SLACK + stolen_ns
-      assert_includes least - slack..most + slack, got, "#{method}: #{got}, not #{said}; #{found}"
-    end
-    assert_operator recording.rows('--event', 'lock-caused').sum { |row| row['self_ns'] }, :<=, said['waited'] * 1.05
-  end
-
-  # What is known of an object holds until another one may stand in its place.
-  def test_holders_of_locks_that_come_and_go
-    target = start('locks_anew.rb', SECONDS)
-    record_states([target])
-    said = target.wait_for('waited')
-    assert_operator said['places'], :<, said['met'], said
-    rows = recording.rows('--event', 'lock-caused')
-    # On a busy machine others may be charged with some of it (doc/states.md); if the wrong object were looked at, that would
-    # be two thirds.
-    assert_in_delta said['waited'], total_of(rows, 'Anew#holds'), (said['waited'] / 4) + SLACK + stolen_ns, said
-  end
-
-  # Who has the GVL makes threads wait that begin, though they say already that they run. Up to 3.2 nothing tells of
-  # a thread that begins; later they may be charged with what passed since the last tick of who gave it away (doc/states.md).
-  if RubyInstall.under_test.mn_threads?
-    def test_holders_of_the_gvl_as_threads_begin
-      target = start('begins.rb', SECONDS)
-      record_states([target])
-      least, most = target.wait_for('waited')['waited']
-      rows = recording.rows('--event', 'gvl-caused')
-      gvl = recording.rows('--event', 'wait', '--filter', 'state = gvl', '-n', '0').sum { |row| row['self_ns'] }
-      said = "#{gvl}, #{least} to #{most}: #{rows.first(4).map { |row| row.values_at('label', 'total_ns') }}"
-      slack = (most * 2 * SHARE) + SLACK + stolen_ns
-      assert_includes least - slack..most + slack, gvl, said
-      assert_operator total_of(rows, 'Begins.works'), :>=, least * 0.7, said
-      assert_operator rows.sum { |row| row['self_ns'] }, :<=, most * 1.1, said
-    end
-  end
-
-  # CPU time as 3 to 1, and each is charged with what the other waited. On a busy machine who gives the GVL away may
-  # lose its CPU while it has the pthread mutex that guards the GVL: to wait for that one is shown as for a lock.
-  def test_shares_of_the_gvl
-    target = start('shares.rb', 1)
-    record_states([target])
-    said = target.wait_for('threads')['threads']
-    caused = recording.rows('--event', 'gvl-caused', '-n', '0')
-    used = recording.rows('--event', 'cpu', '-n', '0')
-    { 'three' => 'one', 'one' => 'three' }.each do |method, other|
-      label = "Shares.#{method}"
-      assert_cpu_ns said[method]['cpu'], total_of(used, label), SHARE, label
-      queued, lock = %w[wait-cpu lock].map { |state| sum(states_of(said[other]['tid']), state) }
-      waited = said[other]['off'] - queued
-      assert_in_delta waited, total_of(caused, label), (waited * SHARE) + SLACK + (queued / 10) + lock + stolen_ns, label
-    end
-    assert_in_delta 3, said['three']['cpu'].fdiv(said['one']['cpu']), 0.1
-  end
-
   # Of some ten thousand waits a second none is lost, and each is counted, as by the kernel.
   def test_waits_as_short_as_they_can_be
     target = start('pingpong.rb', SECONDS)
@@ -352,71 +284,6 @@ class StatesTest < LiveTest
       assert_operator switches, :>, SECONDS * 1000
       assert_in_delta switches, waits_for_pipes(pid), (switches * 0.001) + 20, pid
     end
-  end
-
-  # Who wants the GVL for longer than a turn gives it away and waits, but for when it began; others come back and wait.
-  BEGINS = 400_000_000 # ns: three others have their turns before
-
-  def test_turns_with_the_gvl
-    target = start('turns.rb', SECONDS)
-    record_states([target])
-    tids = target.wait_for('threads')['threads']
-    rows = recording.report('--states', '-n', '0')['rows'].to_h { |row| [row['tid'], row] }
-    waits = tids.transform_values { |tid| [rows[tid]['states']['gvl'], rows[tid]['gvl_turn_ns']] }
-    %w[compute pass].each { |name| assert_operator waits[name].reduce(:-), :<, BEGINS, waits.inspect }
-    %w[nap zip].each { |name| assert_operator waits[name][1], :<, waits[name][0] / 10, waits.inspect }
-    assert_operator waits['pass'][1], :>, SECONDS * 0.2e9, waits.inspect
-    assert_operator waits['nap'][0], :>, SECONDS * 0.2e9, waits.inspect
-  end
-
-  # Who ends the waits of a thread, and how long these were: by what the waker does there, or that it is none.
-  WAKERS = {
-    'pipe' => 'IO#syswrite', 'socket' => 'IO#write', 'queue' => 'block in Scenarios.queue', 'mutex' => 'block in Scenarios.mutex',
-    'sleep_' => '[interrupt]'
-  }.freeze
-
-  def test_who_ends_waits
-    targets = WAKERS.to_h { |name, _| [name, start('states.rb', name, SECONDS)] }
-    record_states(targets.values, '--waker')
-    rows = recording.rows('--waker', '-n', '0')
-    wrong = WAKERS.filter_map do |name, label|
-      said = targets[name].wait_for('threads')['threads'][0]
-      of_it = label == '[interrupt]' ? recording.rows('--waker', '-n', '0', '--tid', said['tid'].to_s) : rows
-      # A method may have several blocks; the one that waits wakes, too, but hardly ever.
-      found = of_it.filter_map { |row| row['total_ns'] if row['label'] == label }.max || 0
-      wrong_waker(name, said, found, of_it)
-    end
-    assert_empty wrong, wrong.join("\n")
-  end
-
-  # One that is not recorded is told by its name and pid.
-  def test_others_that_end_waits
-    target = start('states.rb', 'pipe', SECONDS)
-    record_states([target], '--waker', '--no-children')
-    said = target.wait_for('threads')['threads'][0]
-    rows = recording.rows('--waker', '-n', '0', '--tid', said['tid'].to_s)
-    others = rows.select { |row| row['label'].match?(/\A\[\S+ \d+\]\z/) }
-    wrong = wrong_waker('pipe', said, others.sum { |row| row['total_ns'] }, rows)
-    assert_nil wrong
-    # The picture of it has them, too.
-    assert_includes Rbpf.read('flame', '--waker', '-i', recording.file), "<title>#{others.max_by { |row| row['total_ns'] }['label']}\n"
-  end
-
-  # What hardly runs has no samples of CPU time, which are what is shown by default.
-  def test_nothing_but_waits
-    said = blocker = nil
-    # A tick can come in the little that it computes; and as its thread begins, one may wait a moment for the GVL.
-    5.times do
-      target = start('states.rb', 'sleep_', SECONDS)
-      record_states([target], '-F', '1', '--no-children')
-      said, blocker = [[], ['--blocker']].map { |options| Rbpf.run('report', *options, '-i', recording.file) }
-      break unless said.code.zero? || blocker.code.zero?
-    end
-    assert_equal Recording::NO_SAMPLES, said.code, said.err
-    assert_match(/ holds no samples of event 'cpu'\n  hint: '--event wall' takes the waits, too; /, said.err)
-    assert_operator total_of(recording.rows('--event', 'wall'), 'Kernel#sleep'), :>, SECONDS * 0.9e9
-    assert_equal Recording::NO_SAMPLES, blocker.code
-    assert_match(/ holds no wait for a GVL or a Mutex that another thread had$/, blocker.err)
   end
 
   # By itself: nothing else gets the CPU that it is on.
@@ -587,20 +454,6 @@ class StatesTest < LiveTest
     ((last - seen) * 1e9)..((Live.now - told) * 1e9)
   end
 
-  # Calls the block when the targets have begun.
-  def record_states(targets, *options)
-    options << '--no-children' if options.empty?
-    rbpf = attach(targets, '--mode', 'states', *options)
-    targets.each(&:go)
-    yield if block_given?
-    targets.each { |target| target.wait_for('ready') }
-    said = rbpf.stop
-    assert_equal 0, said.code, said.err
-    # What only waits may have used too little CPU time for a sample of it.
-    assert_equal 0, recording.report('--event', 'wait')['summary']['lost']
-    said
-  end
-
   # Those that read and write files and their pages.
   def going_on(name)
     return 0 unless FILES.include?(name)
@@ -630,31 +483,10 @@ class StatesTest < LiveTest
     crowded? || recording.totals['counters']['waits_missed'].positive? ? missing.clamp(0, UNTOLD) : 0
   end
 
-  def total_of(rows, label)
-    rows.find { |row| row['label'] == label }.to_h.fetch('total_ns', 0)
-  end
-
-  # @found: how long the waits were that were ended as they should have been.
-  def wrong_waker(name, said, found, rows)
-    expected = said['waits'].values.sum
-    # It comes to the end of its wait a little later than it is woken: see wrong_states.
-    queued = sum(states_of(said['tid']), 'wait-cpu')
-    # One wait, or two, may have no waker (doc/states.md).
-    slack = (expected * SHARE) + SLACK + stolen_ns
-    return if (expected - queued - slack..expected + slack).cover?(found)
-
-    "#{name}: #{found}, not #{expected}, #{queued} queued; #{rows.first(5).map { |row| row.values_at('label', 'total_ns') }}"
-  end
-
   # Who is woken is queued by the kernel only when its CPU has noticed.
   def queued_as_said?(said, found, more)
     noticed = waits(said) * NOTICED
     (found - said['queued']).abs <= (said['queued'] * PART) + noticed + CLOCKS + stolen_ns + more
-  end
-
-  # Whether the GVL was held or not.
-  def sum(found, state)
-    found[[state, false]] + found[[state, true]]
   end
 
   def near?(expected, found, less, more)
@@ -670,12 +502,5 @@ class StatesTest < LiveTest
   def waits_for_pipes(pid)
     rows = recording.rows('--by', 'state', '--event', 'wait', '--tid', pid.to_s)
     rows.sum { |row| row['state'] == 'pipe' ? row['samples'] : 0 }
-  end
-
-  # {[STATE, GVL held]: ns}; those for the GVL have two rows.
-  def states_of(tid)
-    recording.rows('--by', 'state', '--tid', tid.to_s).each_with_object(Hash.new(0)) do |row, sums|
-      sums[[row['state'], row['gvl_held'] == 1]] += row['self_ns']
-    end
   end
 end

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# packages.sh build|test: install the Debian packages that building or testing needs and that are
+# packages.sh build|demo|test: install the Debian packages that building or testing needs and that are
 # missing. Without root it only says which are missing.
 set -eu
 

@@ -114,6 +114,26 @@ Test(buf, truncate)
 	cr_expect_str_eq(buf_str(&buf), "");
 }
 
+Test(buf, words_of_a_command_line)
+{
+	static const char *const words[][2] = {
+		{ "rbpf", "rbpf" },
+		{ "--comm=a.rb:1", "--comm=a.rb:1" },
+		{ "puma|sidekiq", "'puma|sidekiq'" },
+		{ "", "''" },
+		{ "it's", "'it'\\''s'" },
+		{ "$HOME", "'$HOME'" },
+		{ "a b", "'a b'" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		_cleanup_buf_ struct buf buf = BUF_INIT;
+
+		buf_add_shell_word(&buf, words[i][0]);
+		cr_expect_str_eq(buf_str(&buf), words[i][1]);
+	}
+}
+
 /* Formatted text of each length around what a growth makes room for. */
 Test(buf, addf_at_every_fill)
 {

@@ -391,6 +391,35 @@ Test(longest_waits, who_had_the_gvl)
 	expect_holder(&p, &list.v[4], NULL, 0);
 }
 
+/* Of a recording that is of all time by default, too: that is not what charges are. */
+Test(longest_waits, who_had_the_gvl_in_mode_wall)
+{
+	_cleanup_longest_waits_ struct longest_waits list = LONGEST_WAITS_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct err err = { 0 };
+
+	b.out.profile.meta.mode = strdup(META_MODE_WALL);
+	add_holders();
+	p = read_with((struct read_options) { 0 });
+	cr_assert_eq(longest_waits_build(&p, NULL, &from, 5, false, &list, &err), 0, "%s", err.msg);
+	expect_holder(&p, &list.v[0], "third", 55);
+}
+
+/* What was charged before the time that is read is not known, and is nobody's. */
+Test(longest_waits, who_had_the_gvl_in_a_time)
+{
+	_cleanup_longest_waits_ struct longest_waits list = LONGEST_WAITS_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct err err = { 0 };
+
+	add_holders();
+	p = read_with((struct read_options) { .from_ns = 187 * MS });
+	cr_assert_eq(longest_waits_build(&p, NULL, &from, 1, false, &list, &err), 0, "%s", err.msg);
+	cr_assert_eq(list.n, 1);
+	cr_expect_eq(list.v[0].ns, 100 * MS);
+	expect_holder(&p, &list.v[0], "other", 3);
+}
+
 /* What can be read only once has no charges any more. */
 Test(longest_waits, who_had_the_gvl_is_unknown_of_what_was_kept)
 {

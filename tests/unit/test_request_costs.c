@@ -306,7 +306,16 @@ Test(request_costs, of_memory_they_are_as_long)
 	ticks.value = 40;
 	cr_expect_eq(profile_request_ns(&p, &ticks), 70);
 	cr_expect_eq(profile_request_ns(&p, &ends), 54);
+	/* Of all time it is not known which of them were waits: the longest period, then. */
+	p.meta.frequency = 99;
+	p.meta.n_events = 2;
+	p.meta.events[1] =
+		(struct profile_event) { .name = EVENT_WALL, .unit = UNIT_NS, .period = 7 };
+	p.event = 1;
+	cr_expect(profile_samples_differ(&p));
+	cr_expect_eq(profile_request_ns(&p, &ticks), 50 + 7 * 99 / 24);
 	p.totals.lowest_hz = 0;
+	cr_expect_not(profile_samples_differ(&p));
 	cr_expect_eq(profile_request_ns(&p, &ticks), 57);
 }
 

@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "profile/reader.h"
 #include "profile/reason.h"
 #include "support/profile_builder.h"
+#include "support/profile_file.h"
 #include "view/filter.h"
 #include "view/flat.h"
 #include "view/state.h"
@@ -189,6 +192,41 @@ Test(state, owners)
 		cr_expect_eq(t.v[1].held_ns, 16);
 		cr_expect_eq(b.out.profile.processes[t.v[1].id].pid, 42);
 	}
+}
+
+/* Its first tick may stand for more than there was since it began to run, which its waits tell. */
+Test(state, a_thread_that_begins_as_it_waits)
+{
+	char path[] = "/tmp/rbpf-state-XXXXXX";
+	const struct read_options opts = { .event = EVENT_WALL, .by_thread = true };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	const int fd = mkstemp(path);
+	struct read_report report;
+	struct profile_sample s = { .event = BUILDER_WAIT };
+	struct profile_builder own;
+	struct err err = { 0 };
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+	builder_init(&own);
+	builder_states(&own);
+	s.thread = builder_thread(&own, builder_process(&own, 50, "ruby a.rb"), 50, "begins");
+	s.stack = builder_reason(&own, builder_path(&own, "<main>"), REASON_WAIT_CPU);
+	s.ts = BUILDER_START + 1000 * NSEC_PER_MSEC;
+	s.value = 5 * NSEC_PER_MSEC;
+	builder_must(sink_sample(&own.out.sink, &s));
+	s.event = BUILDER_CPU;
+	s.stack = builder_path(&own, "<main>");
+	s.ts += 10 * NSEC_PER_MSEC;
+	s.value = 40 * NSEC_PER_MSEC;
+	builder_must(sink_sample(&own.out.sink, &s));
+	builder_finish(&own);
+	profile_file_write(&own, path);
+	cr_assert_eq(profile_read(path, &opts, &p, &report, &err), 0, "%s", err.msg);
+	cr_expect_eq(p.threads[s.thread].first_ns, BUILDER_START + 995 * NSEC_PER_MSEC);
+	cr_expect_eq(p.threads[s.thread].last_ns, BUILDER_START + 1010 * NSEC_PER_MSEC);
+	builder_deinit(&own);
+	unlink(path);
 }
 
 /* A sample with @stack that ends @end_ms after the start and stands for @ms. */

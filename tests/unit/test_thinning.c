@@ -100,9 +100,9 @@ Test(thinning, not_of_what_something_else_costs)
 	struct thinning_cost cost = cost_of(20);
 	struct thinning t = { 0 };
 
-	cost.ticks = cost.all / 6 - 1;
+	cost.ticks = cost.all / 12 - 1;
 	cr_expect_eq(after(&t, &cost), 1);
-	cost.ticks = cost.all / 6;
+	cost.ticks = cost.all / 12;
 	cr_expect_eq(after(&t, &cost), 4);
 }
 

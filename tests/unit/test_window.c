@@ -8,12 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "profile/profile_sink.h"
 #include "profile/reason.h"
+#include "profile/recorder.h"
 #include "profile/sink.h"
 #include "profile/window.h"
 #include "support/profile_check.h"
@@ -674,6 +679,47 @@ Test(window, replays_waits_within_their_seconds)
 	cr_expect_eq(sums[2], MS(500 + 7 * 57) + 1);
 	cr_expect_eq(sums[3], 0);
 	profile_sink_deinit(&out);
+	window_free(f.w);
+}
+
+#define MANY_KINDS   280
+#define MANY_THREADS 280
+
+/* A recorder knows the newest requests only: what it is given of an older one comes as a new one.
+ */
+Test(window, replays_more_requests_than_a_recorder_knows)
+{
+	_cleanup_free_ uint32_t *requests = calloc(MANY_KINDS * MANY_THREADS, sizeof(*requests));
+	const struct recorder_options opts = { .memory = memfd_create("window", MFD_CLOEXEC) };
+	uint32_t threads[MANY_THREADS];
+	struct recorder *rec;
+	struct err err = { 0 };
+	struct filler f;
+	char name[16];
+
+	_Static_assert(MANY_KINDS * MANY_THREADS > RECORDER_REQUESTS_KEPT, "more than it knows");
+	filler_init(&f, RING, 256 << 20);
+	for (uint32_t i = 0; i < MANY_THREADS; i++)
+		cr_assert_eq(sink_thread(f.s, f.process, 5000 + i, 0, &threads[i]), 0);
+	for (uint32_t i = 0; i < MANY_KINDS * MANY_THREADS; i++) {
+		snprintf(name, sizeof(name), "R%u", i / MANY_THREADS);
+		f.kind.name = str(f.s, name);
+		cr_assert_eq(sink_request(f.s, threads[i % MANY_THREADS], &f.kind, &requests[i]),
+			     0);
+	}
+	for (uint64_t second = 1; second < 3; second++)
+		for (uint32_t i = 0; i < MANY_KINDS * MANY_THREADS; i++)
+			cr_assert_eq(sink_sample(f.s,
+						 &(struct profile_sample) {
+							 .ts = START + second * NSEC_PER_SEC + 5,
+							 .value = 10101010,
+							 .thread = threads[i % MANY_THREADS],
+							 .request = requests[i] }),
+				     0);
+	cr_assert_eq(recorder_open(&opts, &meta, &rec, &err), 0, "%s", err.msg);
+	cr_expect_eq(window_replay(f.w, (struct window_range) { 0, 4 }, recorder_sink(rec)), 0);
+	cr_expect_eq(recorder_close(rec, NULL, &err), 0, "%s", err.msg);
+	close(opts.memory);
 	window_free(f.w);
 }
 

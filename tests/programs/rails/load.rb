@@ -57,9 +57,13 @@ module Shop
 
           wait = @begin + (i / @rate) - now
           sleep wait if wait.positive?
-          count(http.get(@paths[i % @paths.size].sub('ID', ((i % ORDERS) + 1).to_s)))
+          ask(http, @paths[i % @paths.size].sub('ID', ((i % ORDERS) + 1).to_s))
         end
       end
+    end
+
+    def ask(http, path)
+      count(http.get(path))
     end
 
     def count(answer)
