@@ -289,6 +289,37 @@ class AttachTest < LiveTest
     assert_match(/no-such-command/, result.err)
   end
 
+  # What stands on command lines may be secret: with --no-arguments only the program and its script are kept, of a
+  # process that is forked, too, or the title that it has.
+  def test_arguments_are_left_out
+    title = 'worker 1 of 2'
+    code = <<~RUBY
+      def spin(till = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.4)
+        nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < till
+      end
+      if ARGV[0] == 'titled'
+        Process.setproctitle('#{title}')
+        5.times { spin }
+      else
+        Process.wait(fork { spin })
+        spin
+      end
+    RUBY
+    File.write(path('job.rb'), code)
+    FileUtils.chmod(0o755, @dir)
+    { ['-e', code] => %r{\A\S*ruby\S*\z}, [path('job.rb'), 'secret'] => %r{\A\S*ruby\S* \S*/job\.rb\z}, ['-e', code, 'titled'] => /\A#{title}\z/ }
+      .each do |arguments, kept|
+      command = ruby.command(*arguments)
+      assert_equal 0, Rbpf.run('record', '--no-arguments', '-o', path('rbpf.data'), '--as-root', '--', *command).code
+      said = Rbpf.json('export', '-f', 'json', '-i', path('rbpf.data'))
+      commands = said['processes'].select { |process| process['ruby'] }.map { |process| process['command'] }
+      refute_empty commands
+      commands.each { |of| assert_match(kept, of) }
+      assert_includes JSON.generate(said), '"rbpf record"'
+      refute_match(/secret|--no-arguments/, JSON.generate(said))
+    end
+  end
+
   # As other profilers are asked for a picture.
   def test_a_recording_that_is_called_like_a_picture
     spin = 'finish = Process.clock_gettime(1) + 0.3; nil while Process.clock_gettime(1) < finish'
