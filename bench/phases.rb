@@ -4,12 +4,14 @@
 # What sampling costs the requests of a server that has as much to do as it can: tests/programs/rails, Rails on Puma, is
 # recorded all the time, and every quarter of a second the BPF programs are told to follow its workers, or not to, by their map
 # `procs`. So what is compared lies a quarter of a second apart, on machines whose speed changes every few seconds, and no recording
-# begins meanwhile. The clocks of threads tick in both cases: what they cost (doc/cost.md) is not in the difference.
+# begins meanwhile. In both cases the clocks of threads tick, and the scheduler's programs find out whom they follow: what that
+# costs (doc/cost.md) is not in the difference.
 #
 #   ruby bench/phases.rb [PAIRS [VARIANT]...]
 #
 # What is compared is the CPU time of actions by their own clocks, each with the median of its action, so that it does not
-# matter which ones a phase has. Together with rbpf's share of the CPUs it is what the server loses.
+# matter which ones a phase has; only those count that a phase has from beginning to end. Together with rbpf's share of the CPUs
+# while it samples it is what the server loses.
 
 require 'etc'
 require 'json'
@@ -47,12 +49,26 @@ class Followed
     @map = Dir["/proc/#{rbpf}/fdinfo/*"].filter_map { |file| map_behind(file) }.find { |id| show('show', 'id', id)['name'] == 'procs' }
     @values = pids.to_h { |pid| [bytes(pid), show('lookup', 'id', @map, 'key', 'hex', *bytes(pid))['value'].map { |byte| byte.delete_prefix('0x') }] }
     @followed = true
+    @seconds = 0
+    @since = RecordingCost.now
   end
 
   def follow(followed)
     return if followed == @followed
 
+    tell(followed)
     @followed = followed
+    followed ? @since = RecordingCost.now : @seconds += RecordingCost.now - @since
+  end
+
+  # In which they were followed since this began.
+  def seconds
+    @seconds + (@followed ? RecordingCost.now - @since : 0)
+  end
+
+  private
+
+  def tell(followed)
     commands = @values.map do |key, value|
       followed ? ['map update', *key_of(key), 'value hex', *value] : ['map delete', *key_of(key)]
     end
@@ -63,8 +79,6 @@ class Followed
     end
     raise 'bpftool failed' unless $?.success?
   end
-
-  private
 
   # nil: it is of no map, or has been closed meanwhile.
   def map_behind(file)
@@ -98,7 +112,7 @@ class Phases < FullLoad
 
   def initialize(rbpf, dir, variants)
     super(rbpf, dir)
-    @variants = variants.empty? ? VARIANTS : VARIANTS.slice(*variants)
+    @variants = variants.empty? ? VARIANTS : variants.to_h { |name| [name, VARIANTS.fetch(name)] }
   end
 
   private
@@ -117,10 +131,10 @@ class Phases < FullLoad
     spent = -RecordingCost.cpu_ns([rbpf])
     phases = Array.new(pairs) { [true, false].shuffle.to_h { |sampled| [sampled, phase(followed, sampled)] } }
     spent += RecordingCost.cpu_ns([rbpf])
-    { phases: phases, rbpf: spent / (pairs * SECONDS), requests: load.kept }
+    { phases: phases, rbpf: spent / followed.seconds, requests: load.kept }
   ensure
-    load.stop
-    asking.join
+    load&.stop
+    asking&.join
   end
 
   def phase(followed, sampled)

@@ -30,10 +30,17 @@ void array_recycle_raw(void **ptr, size_t *cap, size_t used);
 
 #define array_recycle(v, cap, used) array_recycle_raw((void **)&(v), &(cap), (used))
 /* Mostly there is room: to call a function that says so took 5 % of rbpf's time as it records. */
-#define array_reserve(v, cap, want)                                                                \
-	((size_t)(want) <= (cap) ? 0                                                               \
-				 : array_reserve_raw((void **)&(v), &(cap), (want), sizeof(*(v))))
-#define array_room(v, cap, want)                                                                   \
-	((size_t)(want) <= (cap) ? 0 : array_room_raw((void **)&(v), &(cap), (want), sizeof(*(v))))
+static inline int array_reserve_fast(void **ptr, size_t *cap, size_t want, size_t elem)
+{
+	return want <= *cap ? 0 : array_reserve_raw(ptr, cap, want, elem);
+}
+
+static inline int array_room_fast(void **ptr, size_t *cap, size_t want, size_t elem)
+{
+	return want <= *cap ? 0 : array_room_raw(ptr, cap, want, elem);
+}
+
+#define array_reserve(v, cap, want) array_reserve_fast((void **)&(v), &(cap), (want), sizeof(*(v)))
+#define array_room(v, cap, want)    array_room_fast((void **)&(v), &(cap), (want), sizeof(*(v)))
 
 #endif

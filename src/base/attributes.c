@@ -96,6 +96,16 @@ static bool is_among(const char *text, size_t n, const char *key)
 	return false;
 }
 
+void attributes_without(const char *text, const char *key, struct buf *out)
+{
+	struct buf name _cleanup_buf_ = BUF_INIT, value _cleanup_buf_ = BUF_INIT;
+
+	while (attributes_next(&text, &name, &value))
+		if (strcmp(buf_str(&name), key))
+			attributes_add(out, buf_str(&name), name.len, buf_str(&value), value.len);
+	out->failed |= buf_failed(&name) || buf_failed(&value);
+}
+
 void attributes_json(const char *text, const char *name, struct json *j)
 {
 	struct buf key _cleanup_buf_ = BUF_INIT, value _cleanup_buf_ = BUF_INIT;

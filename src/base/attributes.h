@@ -27,6 +27,9 @@ bool attributes_next(const char **text, struct buf *key, struct buf *value);
 /* The value of the first pair with @key, in place of what @value has held; false: there is none. */
 bool attributes_get(const char *text, const char *key, struct buf *value);
 
+/* The pairs of @text without those with @key are added to @out, which is empty. */
+void attributes_without(const char *text, const char *key, struct buf *out);
+
 #define ATTRIBUTES_MAX                                                                             \
 	64 /* pairs of a text; whoever wrote one with more, no more are shown as JSON */
 

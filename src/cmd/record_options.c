@@ -400,21 +400,35 @@ static int refuse_suffix(const struct record_options *opts, const struct exporte
 	return -EINVAL;
 }
 
-/* Names of pictures and texts that no export has: a recording of that name would not be taken for
- * one. */
-static int refuse_strange_suffix(const char *path, struct err *err)
+/*
+ * No export is called so, and whoever asks for such a file would take the recording for a picture
+ * or a text.
+ */
+static int refuse_strange_suffix(const struct record_options *opts, unsigned int format,
+				 struct err *err)
 {
 	static const char *const others[] = { ".html", ".txt", ".png", ".pdf", ".pprof",
 					      ".prof", ".gz",  ".csv", ".jfr", ".collapsed" };
+	const char *path = opts->output;
 
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (ends_with(path, others[i])) {
-			err_set(err, -EINVAL, ERR_USAGE, "-o %s: rbpf writes no %s files", path,
-				others[i] + 1);
-			err_hint(err, "-o out.svg draws the flame graph; 'rbpf export --help' "
-				      "lists the other formats; any other name is a recording's");
-			return -EINVAL;
-		}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		if (!ends_with(path, others[i]))
+			continue;
+		err_set(err, -EINVAL, ERR_USAGE, "-o %s: no recording and no export is called *%s",
+			path, others[i]);
+		if (format != OPTION_UNSET)
+			err_hint(err, "-o NAME%s names the export",
+				 cmd_format_exporter(format)->suffix);
+		else if (!strcmp(others[i], ".html"))
+			err_hint(err,
+				 "-o out.svg draws the flame graph; of a recording 'rbpf timeline "
+				 "> page.html' and 'rbpf heatmap > page.html' make pages");
+		else
+			err_hint(err,
+				 "-o out.svg draws the flame graph; 'rbpf export --help' lists the "
+				 "other formats");
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -431,7 +445,7 @@ static int take_outputs(struct record_options *opts, unsigned int format, struct
 
 	if (cmd_to_terminal(opts->output))
 		return cmd_refuse_terminal("a recording", "-o FILE writes it to a file", err);
-	if (!named && refuse_strange_suffix(opts->output, err))
+	if (!named && refuse_strange_suffix(opts, format, err))
 		return -EINVAL;
 	if (format == OPTION_UNSET && !named)
 		return 0;

@@ -16,6 +16,7 @@
 #include "rbpf.skel.h"
 #include "engine/bpf_object.h"
 #include "engine/clock_events.h"
+#include "engine/environment.h"
 #include "profile/profile.h"
 #include "target/cpus.h"
 
@@ -26,7 +27,8 @@ struct bpf_engine {
 	struct engine_options opts;
 	struct rbpf_bpf *skel;
 	struct ring_buffer *ring;
-	int stats_fd; /* keeps the kernel's BPF statistics on */
+	int stats_fd;  /* keeps the kernel's BPF statistics on */
+	bool measured; /* … all the time: not just while another process has them on */
 	struct unwind_memory unwind;
 	struct clock_events clocks;
 	/* While engine_drain() runs: */
@@ -469,6 +471,8 @@ static void cost(const struct engine *e, struct engine_cost *ret)
 	const struct bpf_engine *s = const_of(e);
 	struct bpf_program *program = NULL;
 
+	if (!s->measured)
+		return;
 	ret->ticks = runs_of(s->skel->progs.tick);
 	ret->switches = runs_of(s->skel->progs.on_switch);
 	/* Each wake-up is told twice: when its CPU is told, and when that has noticed. */
@@ -524,6 +528,7 @@ int bpf_engine_open(const struct engine_options *opts, struct engine **ret, stru
 	s->clocks.frequency = opts->frequency;
 	s->clocks.divisor = 1;
 	s->stats_fd = opts->frequency ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
+	s->measured = s->stats_fd >= 0 || environment_measures_bpf();
 	libbpf_set_print(print_libbpf);
 	r = bpf_object_load(opts, &s->skel, err);
 	if (!r && opts->native)

@@ -250,13 +250,18 @@ static void probe_open_files(struct environment_row *row)
 	snprintf(row->hint, sizeof(row->hint), FDS_HINT);
 }
 
-/* To have the kernel measure BPF programs takes CAP_SYS_ADMIN, or that it does so for everybody. */
-static void probe_cost(struct environment_row *row)
+bool environment_measures_bpf(void)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
-	const bool always = !io_read_file(AT_FDCWD, "/proc/sys/kernel/bpf_stats_enabled", 64,
-					  &text) &&
-			    buf_str(&text)[0] == '1';
+
+	return !io_read_file(AT_FDCWD, "/proc/sys/kernel/bpf_stats_enabled", 64, &text) &&
+	       buf_str(&text)[0] == '1';
+}
+
+/* To have the kernel measure BPF programs takes CAP_SYS_ADMIN. */
+static void probe_cost(struct environment_row *row)
+{
+	const bool always = environment_measures_bpf();
 
 	row->name = "cost in the kernel";
 	row->ok = always || has_capability(CAP_SYS_ADMIN);

@@ -36,6 +36,9 @@ size_t environment_probe(struct environment_row *rows);
  */
 int environment_check(const char *what, const char *command, struct err *err);
 
+/* Whether the kernel measures what BPF programs take without being asked to. */
+bool environment_measures_bpf(void);
+
 /* Whether rbpf is in the initial pid namespace, and no container hides processes from it. */
 bool environment_sees_all_processes(void);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/attributes.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "engine/engine.h"
@@ -18,6 +20,16 @@
 #define ENDED_GRACE (2 * NSEC_PER_SEC) /* samples of a thread may come after its exit */
 
 /* ---- what is known of a process ---- */
+
+static int record_attributes(const struct collector *c, const char *attributes, uint32_t *ret)
+{
+	struct buf kept _cleanup_buf_ = BUF_INIT;
+
+	if (!c->opts.program_only)
+		return sink_string(c->sink, attributes, strlen(attributes), ret);
+	attributes_without(attributes, "process.command_line", &kept);
+	return buf_failed(&kept) ? -ENOMEM : sink_string(c->sink, buf_str(&kept), kept.len, ret);
+}
 
 int life_record(struct collector *c, struct tracked_process *p)
 {
@@ -52,7 +64,7 @@ int life_record(struct collector *c, struct tracked_process *p)
 	if (!r)
 		r = sink_string(c->sink, container, strlen(container), &def.container);
 	if (!r)
-		r = sink_string(c->sink, attributes, strlen(attributes), &def.attributes);
+		r = record_attributes(c, attributes, &def.attributes);
 	if (!r)
 		r = p->id == PROFILE_NONE ? sink_process(c->sink, &def, &p->id)
 					  : sink_process_update(c->sink, p->id, &def);

@@ -8,11 +8,14 @@
 /* … with so much of the limit to spare, percent. */
 #define SPARE_PERCENT  10
 /*
- * rbpf itself takes one to five times as much for a sample as the program that takes it. If that
- * took a smaller part of all than this, it is something else that costs, such as waits, or
- * processes that begin and end: then fewer samples would not help. (Where a Rails application takes
- * all CPUs, and its waits are recorded, too, it is a ninth, and a quarter as many samples save a
- * fifth of the cost.)
+ * What the program that takes samples costs is a third to a half of what they cost in all, with
+ * what rbpf itself does for them: it is taken for a third.
+ */
+#define SAMPLE_COST    3
+/*
+ * If that program took a smaller part of all than this, it is something else that costs, such as
+ * waits, or processes that begin and end: then fewer samples would hardly help. (Where a Rails
+ * application takes all CPUs, and its waits are recorded, too, it is a ninth.)
  */
 #define TICKS_PART     12
 
@@ -21,18 +24,29 @@ static bool is_busy(const struct thinning_cost *cost)
 	return cost->busy >= cost->machine / 100 * BUSY_PERCENT;
 }
 
+/* What becomes less with the number of samples. */
+static uint64_t of_samples(const struct thinning_cost *cost)
+{
+	const uint64_t ns = cost->ticks * SAMPLE_COST;
+
+	return ns < cost->all ? ns : cost->all;
+}
+
 static uint32_t needed(uint32_t divisor, const struct thinning_cost *cost)
 {
-	const uint64_t limit = cost->limit ? cost->limit : 1;
-	const uint64_t n = (divisor * cost->all + limit - 1) / limit;
+	const uint64_t samples = of_samples(cost), others = cost->all - samples;
+	uint64_t n;
 
+	if (others >= cost->limit)
+		return THINNING_MAX;
+	n = (divisor * samples + cost->limit - others - 1) / (cost->limit - others);
 	return n < THINNING_MAX ? (uint32_t)n : THINNING_MAX;
 }
 
 /* Whether there is room for the samples that a divisor of one less would give. */
 static bool has_room(uint32_t divisor, const struct thinning_cost *cost)
 {
-	const uint64_t all = cost->all * divisor / (divisor - 1);
+	const uint64_t all = cost->all + of_samples(cost) / (divisor - 1);
 
 	return !is_busy(cost) || all + all / 100 * SPARE_PERCENT <= cost->limit;
 }

@@ -65,15 +65,35 @@ static char *read_exe(pid_t pid)
 	return strdup(path);
 }
 
-/* How many of the @len bytes of arguments, each but the last of which ends in NUL, are the program.
+/*
+ * How much of a title of @len, which a process has given itself, names the program: a title may
+ * have arguments in it, too. Bundler's begins with the path of the program.
  */
+static size_t name_in_title(const char *title, size_t len)
+{
+	const char *end = title[0] == '/' ? memchr(title, ' ', len) : memmem(title, len, " -", 2);
+
+	return end ? (size_t)(end - title) : len;
+}
+
+static bool is_ruby(const char *path, size_t len)
+{
+	const char *slash = memrchr(path, '/', len);
+	const char *name = slash ? slash + 1 : path;
+
+	return (size_t)(path + len - name) >= 4 && !strncmp(name, "ruby", 4);
+}
+
+/* What program_len is of @len bytes of arguments, each but the last of which ends in NUL. */
 static size_t program_in(const char *text, size_t len)
 {
-	const size_t first = strnlen(text, len);
+	const size_t first = strnlen(text, len), second = first + 1;
 
-	if (first + 1 >= len || text[first + 1] == '-')
+	if (memchr(text, ' ', first))
+		return name_in_title(text, first);
+	if (second >= len || text[second] == '-' || !is_ruby(text, first))
 		return first;
-	return first + 1 + strnlen(text + first + 1, len - first - 1);
+	return second + strnlen(text + second, len - second);
 }
 
 /* Returns how many bytes of @text there are, and in *@program_len what struct process has. */

@@ -28,8 +28,9 @@ struct process {
 	char *exe;	      /* as the target sees it, "" if unreadable; owned */
 	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes, the first
 			       * PROCESS_CMDLINE_MAX; owned */
-	size_t program_len;   /* bytes of it that say which program it is: argv[0], which may be a
-			       * title, and argv[1] if that is no option */
+	size_t program_len;   /* bytes of it that say which program it is: argv[0], or the part of
+			       * a title in its place that has no arguments; and the script, if
+			       * argv[0] is Ruby and argv[1] is no option */
 	struct process_context context; /* control group, container, …, as far as readable; owned */
 };
 

@@ -174,8 +174,10 @@ hint "stacks are always recorded; --no-native leaves out native ones" record -g 
 hint "--all-ruby records all Ruby processes of the machine" record -a
 hint "rbpf help report" report -g
 for name in page.html flat.txt profile.pprof perf.gz; do
-	refuse "-o $name: rbpf writes no ${name##*.} files" record -p 1 -o $name
+	refuse "-o $name: no recording and no export is called *.${name##*.}" record -p 1 -o $name
 done
+hint "-o NAME.folded names the export" record -p 1 -f folded -o out.txt
+hint "-o out.svg draws the flame graph; of a recording 'rbpf timeline > page.html' and 'rbpf heatmap > page.html' make pages" record -p 1 -o page.html
 for command in record top serve; do
 	hint "--mode states records waits beside CPU time: 'rbpf report --event wait'" $command -p 1 --mode offcpu
 done

@@ -289,35 +289,45 @@ class AttachTest < LiveTest
     assert_match(/no-such-command/, result.err)
   end
 
-  # What stands on command lines may be secret: with --no-arguments only the program and its script are kept, of a
-  # process that is forked, too, or the title that it has.
+  # What stands on command lines may be secret: with --no-arguments only which program it is stays, of a process that is
+  # forked and of one that is no Ruby, too; and of a title what has no arguments.
+  ARGUMENTS = {
+    ['fork', 'secret'] => ['%<ruby>s %<script>s'] * 2,
+    ['awk', 'secret'] => ['%<ruby>s %<script>s', 'awk'],
+    ['title', 'worker 1 of 2'] => ['worker 1 of 2'],
+    ['title', '/usr/bin/job exec secret'] => ['/usr/bin/job'],
+    ['title', 'job 1.2 [shop] --key secret'] => ['job 1.2 [shop]']
+  }.freeze
+  JOB = <<~'RUBY'
+    def spin(seconds = 0.3)
+      till = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+      nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < till
+    end
+    case ARGV[0]
+    when 'fork' then Process.wait(fork { spin })
+    when 'awk' then system('awk', 'BEGIN { while (i < 3000000) i++ } # secret')
+    when 'title' then Process.setproctitle(ARGV[1]) && spin(2)
+    end
+    spin
+  RUBY
+
   def test_arguments_are_left_out
-    title = 'worker 1 of 2'
-    code = <<~RUBY
-      def spin(till = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 0.4)
-        nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < till
-      end
-      if ARGV[0] == 'titled'
-        Process.setproctitle('#{title}')
-        5.times { spin }
-      else
-        Process.wait(fork { spin })
-        spin
-      end
-    RUBY
-    File.write(path('job.rb'), code)
+    File.write(path('job.rb'), JOB)
     FileUtils.chmod(0o755, @dir)
-    { ['-e', code] => %r{\A\S*ruby\S*\z}, [path('job.rb'), 'secret'] => %r{\A\S*ruby\S* \S*/job\.rb\z}, ['-e', code, 'titled'] => /\A#{title}\z/ }
-      .each do |arguments, kept|
-      command = ruby.command(*arguments)
+    ARGUMENTS.each do |arguments, kept|
+      command = ruby.command(path('job.rb'), *arguments)
       assert_equal 0, Rbpf.run('record', '--no-arguments', '-o', path('rbpf.data'), '--as-root', '--', *command).code
       said = Rbpf.json('export', '-f', 'json', '-i', path('rbpf.data'))
-      commands = said['processes'].select { |process| process['ruby'] }.map { |process| process['command'] }
-      refute_empty commands
-      commands.each { |of| assert_match(kept, of) }
+      expected = kept.map { |of| format(of, ruby: command[0], script: path('job.rb')) }
+      assert_equal expected, said['processes'].map { |process| process['command'] }
       assert_includes JSON.generate(said), '"rbpf record"'
       refute_match(/secret|--no-arguments/, JSON.generate(said))
     end
+  end
+
+  def test_arguments_of_ruby_are_left_out
+    assert_equal 0, Rbpf.run('record', '--no-arguments', '-o', path('rbpf.data'), '--as-root', '--', *ruby.command('-e', JOB)).code
+    assert_equal ruby.command[0..0], recording.json['processes'].map { |process| process['command'] }
   end
 
   # As other profilers are asked for a picture.

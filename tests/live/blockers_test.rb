@@ -32,7 +32,8 @@ class BlockersTest < LiveTest
     record_states([target], '-F', '1', '--no-children')
     said = target.wait_for('waited')
     rows = recording.rows('--event', 'lock-caused')
-    slack = (said['waited'] * SHARE) + SLACK + stolen_ns
+    # When it is woken it may have to wait for a CPU, with which nobody is charged.
+    slack = (said['waited'] * SHARE) + SLACK + stolen_ns + sum(states_of(said['tid']), 'wait-cpu')
     told = [said, rows.first(4).map { |row| row.values_at('label', 'total_ns') }].inspect
     assert_operator said['waited'], :>, 4 * SLACK, told
     assert_in_delta said['waited'], total_of(rows, 'Deflates#deflates'), slack, told
@@ -47,7 +48,8 @@ class BlockersTest < LiveTest
   def test_one_that_computes_and_holds_a_lock_as_the_recording_ends
     row = check_holder('computes')
     ticks = recording.rows('--event', 'cpu').find { |of| of['label'] == 'Holds.computes' }['total_samples']
-    assert_operator row['total_samples'], :>=, ticks * 0.9
+    # As it begins, for some turns with the GVL, nobody waits yet.
+    assert_operator row['total_samples'], :>=, ticks * 0.7
   end
 
   # What is known of an object holds until another one may stand in its place.

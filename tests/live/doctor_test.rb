@@ -103,6 +103,9 @@ class DoctorTest < LiveTest
     always = File.read('/proc/sys/kernel/bpf_stats_enabled').to_i == 1
     without = ->(*args) { Rbpf.run('--bounding-set=-sys_admin', '--inh-caps=-sys_admin', Live::RBPF, *args, binary: 'setpriv') }
     said = without.call('doctor')
+    # Older kernels of Debian ask for it to attach to a clock.
+    return if said.code == 4 && File.read('/proc/sys/kernel/perf_event_paranoid').to_i > 2
+
     assert_equal 0, said.code, said.out
     assert_match(always ? /^cost in the kernel .* ok$/ : /^cost in the kernel +CAP_SYS_ADMIN is missing: .* no$/, said.out)
     burning = start_command(ruby.command('-e', 'puts %({"waiting":1}); $stdout.flush; loop { 1 + 1 }'))

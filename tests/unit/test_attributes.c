@@ -88,3 +88,11 @@ Test(attributes, json_of_many)
 	buf_deinit(&out);
 	buf_deinit(&text);
 }
+
+Test(attributes, without_some)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	attributes_without("a=1%2c2,command=x --key y,b=3,command=z", "command", &out);
+	cr_expect_str_eq(buf_str(&out), "a=1%2C2,b=3");
+}

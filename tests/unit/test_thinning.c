@@ -106,6 +106,25 @@ Test(thinning, not_of_what_something_else_costs)
 	cr_expect_eq(after(&t, &cost), 4);
 }
 
+/* Fewer samples spare what they cost, and not what else does. */
+Test(thinning, as_much_as_is_of_samples)
+{
+	struct thinning_cost cost = cost_of(6);
+	struct thinning t = { 0 };
+
+	cost.ticks = cost.all / 8;
+	cr_expect_eq(after(&t, &cost), 2);
+	cost.all = MACHINE / 1000 * 5;
+	cost.ticks = cost.all / 15;
+	for (int i = 0; i < 6; i++)
+		cr_expect_eq(after(&t, &cost), 2, "with the other half it would be 6");
+	cost.all = MACHINE / 1000 * 35 / 10;
+	cost.ticks = cost.all / 12;
+	for (int i = 0; i < 5; i++)
+		cr_expect_eq(after(&t, &cost), 2);
+	cr_expect_eq(after(&t, &cost), 1, "it would be 4.4, and a tenth");
+}
+
 Test(thinning, no_cost_at_all)
 {
 	struct thinning_cost cost = cost_of(1);
