@@ -175,8 +175,11 @@ Test(events, wall)
 Test(events, mode_wall)
 {
 	const struct profile_event both[] = { cpu, wait };
+	const struct read_options every = { .keep_samples = true, .take_all = true };
 	_cleanup_profile_ struct profile all = PROFILE_INIT, one = PROFILE_INIT,
-					 alone = PROFILE_INIT;
+					 alone = PROFILE_INIT, parts = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
 
 	record_in_mode(META_MODE_WALL, both, 2);
 	all = read_event(NULL);
@@ -184,6 +187,12 @@ Test(events, mode_wall)
 	cr_expect_eq(all.n_samples, 3);
 	one = read_event(EVENT_CPU);
 	cr_expect_eq(one.n_samples, 1);
+	/* What takes samples of all events takes each as what it is. */
+	cr_assert_eq(profile_read(path, &every, &parts, &report, &err), 0, "%s", err.msg);
+	cr_expect_str_eq(profile_event(&parts)->name, EVENT_CPU);
+	cr_assert_eq(parts.n_kept, 3);
+	for (size_t i = 0; i < parts.n_kept; i++)
+		cr_expect_lt(parts.samples[i].event, 2);
 	record_in_mode(META_MODE_WALL, &cpu, 1);
 	alone = read_event(NULL);
 	cr_expect_str_eq(profile_event(&alone)->name, EVENT_CPU, "it has no waits");
