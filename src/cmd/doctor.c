@@ -118,7 +118,7 @@ static void add_attach_time(struct doctor_report *rep, pid_t pid,
 	ruby_vm_deinit(&vm);
 }
 
-/* What attaching to @process needs to know of its threads. Owner: caller, who frees *@ret. */
+/* What attaching to process @pid needs to know of its threads; the caller frees *@ret. */
 static int read_tasks(pid_t pid, struct rbpf_task **ret, size_t *n, struct err *err)
 {
 	struct engine *engine = NULL;

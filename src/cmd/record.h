@@ -105,6 +105,12 @@ int record_take_targets(struct record_options *opts, const struct option_rest *r
 void record_take_frequency(struct record_options *opts);
 
 /*
+ * Of a command that records into no file: the frequency and the targets, and what rbpf record has
+ * by default where the command has no option for it. As record_take_targets().
+ */
+int record_take_live(struct record_options *opts, const struct option_rest *rest, struct err *err);
+
+/*
  * Record. The options are complete and consistent: one of pids, command and all_ruby, and all in
  * range.
  *

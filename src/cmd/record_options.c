@@ -11,6 +11,7 @@
 #include "cmd/command.h"
 #include "cmd/output.h"
 #include "cmd/open_recording.h"
+#include "engine/engine.h"
 #include "export/export.h"
 
 #define DEFAULT_FREQUENCY 99  /* Hz */
@@ -369,6 +370,16 @@ void record_take_frequency(struct record_options *opts)
 		opts->max_cost = opts->frequency ? 0 : DEFAULT_MAX_COST;
 	if (!opts->frequency)
 		opts->frequency = DEFAULT_FREQUENCY;
+}
+
+int record_take_live(struct record_options *opts, const struct option_rest *rest, struct err *err)
+{
+	opts->max_stack = RBPF_MAX_FRAMES;
+	opts->ring_bytes = ENGINE_RING_BYTES;
+	opts->peers = true;
+	opts->arguments = true;
+	record_take_frequency(opts);
+	return record_take_targets(opts, rest, err);
 }
 
 static bool ends_with(const char *s, const char *suffix)

@@ -197,12 +197,7 @@ static int prepare_live(struct serve_line *line, const struct option_rest *rest,
 		return usage(err, "--request-rules and --no-requests exclude each other");
 	if (line->keep_ns < NSEC_PER_SEC || line->keep_ns > WINDOW_MAX_SECONDS * NSEC_PER_SEC)
 		return usage(err, "--keep must be between 1s and 24h");
-	rec->max_stack = 4096;
-	rec->ring_bytes = 8 << 20;
-	rec->peers = true;
-	rec->arguments = true;
-	record_take_frequency(rec);
-	return record_take_targets(rec, rest, err);
+	return record_take_live(rec, rest, err);
 }
 
 static int serve_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)

@@ -241,12 +241,7 @@ static int prepare(struct top_options *opts, const struct option_rest *rest, str
 		return usage(err, "--keep must be between 1s and 24h");
 	if (rec->duration_ns > opts->keep_ns && opts->once)
 		return usage(err, "--once cannot show more than --keep keeps");
-	rec->max_stack = 4096;
-	rec->ring_bytes = 8 << 20;
-	rec->peers = true;
-	rec->arguments = true;
-	record_take_frequency(rec);
-	return record_take_targets(rec, rest, err);
+	return record_take_live(rec, rest, err);
 }
 
 static int top_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)

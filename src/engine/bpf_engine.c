@@ -528,7 +528,7 @@ int bpf_engine_open(const struct engine_options *opts, struct engine **ret, stru
 	s->clocks.frequency = opts->frequency;
 	s->clocks.divisor = 1;
 	s->stats_fd = opts->frequency ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
-	s->measured = s->stats_fd >= 0 || environment_measures_bpf();
+	s->measured = s->stats_fd >= 0 || (opts->frequency && environment_measures_bpf());
 	libbpf_set_print(print_libbpf);
 	r = bpf_object_load(opts, &s->skel, err);
 	if (!r && opts->native)
@@ -554,8 +554,6 @@ int bpf_engine_open_idle(struct engine **ret, struct err *err)
 
 /* ---- a trial ---- */
 
-#define BPF_ENGINE_TRIAL_RING (8u << 20) /* bytes, as record has */
-
 static int count_sample(void *arg, const void *data, size_t len)
 {
 	const struct rbpf_ring_hdr *h = data;
@@ -570,7 +568,7 @@ int bpf_engine_trial(bool waits, struct err *err)
 	const struct engine_options opts = {
 		.frequency = 1000,
 		.max_frames = RBPF_MIN_FRAMES,
-		.ring_bytes = BPF_ENGINE_TRIAL_RING,
+		.ring_bytes = ENGINE_RING_BYTES,
 		.follow = true,
 		.native = true,
 		.waits = waits,

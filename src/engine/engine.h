@@ -24,6 +24,8 @@ struct engine;
 struct err;
 struct profile_event;
 
+#define ENGINE_RING_BYTES (8u << 20) /* of the ring, if nothing else is asked for */
+
 struct engine_options {
 	uint32_t frequency;  /* Hz of the CPU time of each thread or CPU; 0: nothing is sampled */
 	uint32_t max_frames; /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */

@@ -80,8 +80,7 @@ bool environment_keeps_pages_shared(void)
 	return has_capability(CAP_DAC_READ_SEARCH);
 }
 
-/* An older one may have what is needed all the same: distributions have brought much back to
- * theirs. */
+/* It may have what is needed all the same: distributions bring much of newer kernels to theirs. */
 static bool is_older(const char *release)
 {
 	unsigned int major, minor;
@@ -120,8 +119,7 @@ static void probe_btf(struct environment_row *row)
 		 "rbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (5.10 or newer)");
 }
 
-/* Root of a container may have few of root's capabilities: which of those that are needed it lacks.
- */
+/* Say which of the capabilities that are needed root has not, as root of a container may. */
 static void describe_weak_root(struct environment_row *row)
 {
 	const bool admin = has_capability(CAP_SYS_ADMIN);

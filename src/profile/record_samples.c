@@ -21,8 +21,8 @@ int record_samples_flush(struct record_decoder *d)
 }
 
 /*
- * A sample ends at its time, and began that long before; but one of CPU time (@is_cpu) may have had
- * waits in between, and tells only of a thread that nothing is known of that it was there then.
+ * A sample ends at its time, and began that long before. The CPU time of one (@is_cpu) may have
+ * been used between waits, or before them: it says when the thread began only if nothing else does.
  */
 static void note_thread(struct profile *p, const struct profile_sample *s, bool is_cpu)
 {
