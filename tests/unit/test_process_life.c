@@ -48,11 +48,12 @@ static void freed(pid_t tgid)
 		&(struct rbpf_ring_life) { .h.tgid = (uint32_t)tgid, .h.tid = (uint32_t)tgid });
 }
 
-static void executed(pid_t tgid)
+static uint64_t executed(pid_t tgid)
 {
-	scripted_life(&f.engine, RBPF_RING_EXEC,
-		      &(struct rbpf_ring_life) {
-			      .h.tgid = (uint32_t)tgid, .h.tid = (uint32_t)tgid, .exe.inode = 7 });
+	return scripted_life(&f.engine, RBPF_RING_EXEC,
+			     &(struct rbpf_ring_life) { .h.tgid = (uint32_t)tgid,
+							.h.tid = (uint32_t)tgid,
+							.exe.inode = 7 });
 }
 
 static uint64_t start_ticks_of(pid_t pid)
@@ -318,20 +319,36 @@ Test(process_life, exec_of_what_uses_no_time, .init = setup, .fini = teardown)
 	collecting_finish(&f);
 }
 
-/* A Ruby is none before it has loaded its libraries: what ends before that may have been one. */
-Test(process_life, exec_of_what_ends_at_once, .init = setup, .fini = teardown)
+/* A Ruby is none before it has loaded its libraries: what ends before that may have been one.
+ * Whether its end, @ns after it began, is such. */
+static bool ends_too_soon(uint64_t ns)
 {
 	struct collector_status st;
+	uint64_t ts;
 
 	collecting_start(&f, &target);
-	executed(target.pid);
-	collecting_tick(&f, target.pid, target.pid);
-	collecting_exit(&f, target.pid, target_exit(&target, 0));
+	ts = executed(target.pid);
+	scripted_life(&f.engine, RBPF_RING_EXIT,
+		      &(struct rbpf_ring_life) { .h.ts = ts + ns,
+						 .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)target.pid,
+						 .exit_code = (uint32_t)target_exit(&target, 0),
+						 .flags = RBPF_LIFE_LAST });
 	collecting_poll(&f);
 	collector_status(f.c, &st);
 	cr_expect_str_empty(st.refused, "%s", st.refused);
-	cr_expect(st.too_short);
 	collecting_finish(&f);
+	return st.too_short;
+}
+
+Test(process_life, exec_of_what_ends_at_once, .init = setup, .fini = teardown)
+{
+	cr_expect(ends_too_soon(1 * NSEC_PER_MSEC));
+}
+
+Test(process_life, exec_of_what_lives_for_a_while, .init = setup, .fini = teardown)
+{
+	cr_expect_not(ends_too_soon(100 * NSEC_PER_MSEC));
 }
 
 /* ---- exit ---- */
