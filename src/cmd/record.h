@@ -98,6 +98,15 @@ int record_take_targets(struct record_options *opts, const struct option_rest *r
 			"limit)",                                                                  \
 	}
 
+/* A row of it, in the same way. */
+#define RECORD_ARGUMENTS_OPTION(MEMBER)                                                            \
+	{                                                                                          \
+		.name = "arguments", .type = OPTION_SWITCH, MEMBER(arguments),                     \
+		.help = "keep the command lines of processes, not only the names of their "        \
+			"programs",                                                                \
+		.initial = "yes",                                                                  \
+	}
+
 /* What max_cost is before options are parsed. */
 #define RECORD_COST_UNSET (-1)
 

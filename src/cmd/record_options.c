@@ -169,13 +169,7 @@ static const struct option_spec what_specs[] = {
 		.help = "keep the Ruby source files that have samples, for rbpf annotate",
 		.initial = "yes",
 	},
-	{
-		.name = "arguments",
-		.type = OPTION_SWITCH,
-		OPT(arguments),
-		.help = "keep the command lines of processes, not only the names of their programs",
-		.initial = "yes",
-	},
+	RECORD_ARGUMENTS_OPTION(OPT),
 	{
 		.name = "kernel",
 		.type = OPTION_SWITCH,
@@ -377,7 +371,6 @@ int record_take_live(struct record_options *opts, const struct option_rest *rest
 	opts->max_stack = RBPF_MAX_FRAMES;
 	opts->ring_bytes = ENGINE_RING_BYTES;
 	opts->peers = true;
-	opts->arguments = true;
 	record_take_frequency(opts);
 	return record_take_targets(opts, rest, err);
 }

@@ -168,6 +168,7 @@ int sampling_open(struct sampling *s, const struct record_options *opts, struct 
 
 	s->opts = opts;
 	s->ctx = ctx;
+	snprintf(s->own_name, sizeof(s->own_name), "rbpf %s", ctx->command);
 	file_worker_init(&s->worker, &worker);
 	r = opts->requests
 		    ? cmd_request_rules(opts->request_rules, opts->request_paths, &s->requests, err)
@@ -209,7 +210,7 @@ void sampling_meta(const struct sampling *s, struct utsname *names, struct profi
 	uname(names);
 	*ret = (struct profile_meta) {
 		.rbpf_version = (char *)RBPF_VERSION,
-		.command = (char *)(s->opts->arguments ? s->ctx->command_line : "rbpf record"),
+		.command = (char *)(s->opts->arguments ? s->ctx->command_line : s->own_name),
 		.hostname = names->nodename,
 		.kernel = names->release,
 		.arch = names->machine,

@@ -40,6 +40,7 @@ enum sampling_output {
 struct sampling {
 	const struct record_options *opts;
 	struct cmd_context *ctx;
+	char own_name[32];	     /* what is kept of rbpf's own command line without arguments */
 	enum sampling_output output; /* may be set before sampling_open() */
 	/* What is worth a warning; NULL: it is printed. May be set at any time. */
 	void (*warn)(void *arg, const char *message);
@@ -79,9 +80,8 @@ int sampling_open(struct sampling *s, const struct record_options *opts, struct 
 void sampling_close(struct sampling *s);
 
 /*
- * What is known of the recording before it begins; strings are not owned, and those of uname(2) are
- * in
- * @names.
+ * What is known of the recording before it begins; strings are not owned: they are those of @s, and
+ * those of uname(2) are in @names.
  */
 struct utsname;
 void sampling_meta(const struct sampling *s, struct utsname *names, struct profile_meta *ret);

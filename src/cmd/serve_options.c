@@ -104,6 +104,7 @@ static const struct option_spec what_specs[] = {
 		.help = "tell requests by the rules in this file, too: rbpf-requests(5)",
 		.complete = COMPLETE_FILE,
 	},
+	RECORD_ARGUMENTS_OPTION(RECORD),
 	RECORD_FREQUENCY_OPTIONS(RECORD),
 	{
 		.name = "keep",

@@ -36,16 +36,21 @@ class ServeTest < LiveTest
     Live.wait_until("#{count} seconds", pid: @server.pid) { state['to'] >= count }
   end
 
-  # The recording of a range, as rbpf report shows it.
-  def report(range, *options)
+  # What a command says as JSON of the recording of a range.
+  def said(range, *command)
     Tempfile.create('rbpf-serve') do |file|
       file.binmode
       file.write(get("rbpf.data?#{range}").body)
       file.close
-      result = Rbpf.run('report', '--json', *options, file.path)
+      result = Rbpf.run(*command, '-i', file.path)
       assert_equal 0, result.code, result.err
       JSON.parse(result.out)
     end
+  end
+
+  # As rbpf report shows it.
+  def report(range, *options)
+    said(range, 'report', '--json', *options)
   end
 
   # Wrong tokens, wrong hosts, half requests that hang, snapshots of everything: in turns, until told to end.
@@ -112,6 +117,18 @@ class ServeTest < LiveTest
     refute_empty rows
     rows.each { |row| refute_includes row, 'waits' }
     target.finish
+  end
+
+  # What a browser saves has no arguments of a program that may be secret, nor rbpf's own.
+  def test_arguments_are_left_out
+    serve('--no-arguments', '--as-root', '--', *ruby.command('-e', 'loop { 1 + 1 } # secret'))
+    wait_for_seconds(2)
+    saved = said('from=0s&to=2s', 'export', '-f', 'json')
+    assert_equal [ruby.command[0]], saved['processes'].map { |process| process['command'] }
+    assert_includes JSON.generate(saved), '"rbpf serve"'
+    refute_match(/secret|--no-arguments/, JSON.generate(saved))
+    refute_match(/secret/, get('').body + get('state.json').body)
+    assert_equal 0, @server.stop.code
   end
 
   # One of more samples than are written at once (50,000) is written by a fork of the process that samples, which the page

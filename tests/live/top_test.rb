@@ -99,6 +99,12 @@ class TopTest < LiveTest
     end
   end
 
+  def test_arguments_are_left_out
+    command = ruby.command('-e', 't = Process.clock_gettime(1) + 2.5; nil while Process.clock_gettime(1) < t # secret')
+    seconds = objects(top('--no-arguments', '--as-root', '--', *command).wait)
+    assert_equal [command[0]], seconds.flat_map { |second| second['processes'].map { |process| process['command'] } }.uniq
+  end
+
   def test_once
     target = start('burn.rb', 60, 1)
     target.wait_for('waiting')
