@@ -231,30 +231,6 @@ void buf_add_varint(struct buf *buf, uint64_t v)
 	buf_add(buf, bytes, n);
 }
 
-static void add_le(struct buf *buf, uint64_t v, size_t n)
-{
-	uint8_t bytes[8];
-
-	for (size_t i = 0; i < n; i++)
-		bytes[i] = (uint8_t)(v >> (8 * i));
-	buf_add(buf, bytes, n);
-}
-
-void buf_add_le16(struct buf *buf, uint16_t v)
-{
-	add_le(buf, v, 2);
-}
-
-void buf_add_le32(struct buf *buf, uint32_t v)
-{
-	add_le(buf, v, 4);
-}
-
-void buf_add_le64(struct buf *buf, uint64_t v)
-{
-	add_le(buf, v, 8);
-}
-
 const char *buf_str(const struct buf *buf)
 {
 	return buf->data ? buf->data : "";

@@ -71,11 +71,6 @@ size_t buf_u64_digits(uint64_t v, char digits[static BUF_U64_MAX]);
 /* LEB128. */
 void buf_add_varint(struct buf *buf, uint64_t v);
 
-/* Little-endian, whatever the host is. */
-void buf_add_le16(struct buf *buf, uint16_t v);
-void buf_add_le32(struct buf *buf, uint32_t v);
-void buf_add_le64(struct buf *buf, uint64_t v);
-
 /* The contents as a C string; "" while nothing was added. Valid until the next change. */
 const char *buf_str(const struct buf *buf);
 

@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "elf/cfi_clone.h"
 #include "elf/cfi_rule.h"
-#include "rbpf_cfi_find.h"
 #include "elf/cfi_section.h"
 
 #define MAX_SEGMENTS 64
@@ -436,10 +435,4 @@ void cfi_table_deinit(struct cfi_table *table)
 {
 	free(table->words);
 	*table = (struct cfi_table)CFI_TABLE_INIT;
-}
-
-const struct rbpf_cfi_rule *cfi_table_rule(const struct cfi_table *table,
-					   const struct cfi_rules *rules, uint64_t addr)
-{
-	return cfi_rules_get(rules, rbpf_cfi_find(table->words, table->pages, addr - table->base));
 }

@@ -90,8 +90,4 @@ int cfi_table_read_image(const void *image, size_t size, struct cfi_rules *rules
 /* Accepts CFI_TABLE_INIT, and makes it that. */
 void cfi_table_deinit(struct cfi_table *table);
 
-/* The rule for @addr, an address of the file, in its list. */
-const struct rbpf_cfi_rule *cfi_table_rule(const struct cfi_table *table,
-					   const struct cfi_rules *rules, uint64_t addr);
-
 #endif

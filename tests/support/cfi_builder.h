@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "support/little_endian.h"
 
 #define CFI_BUILDER_BASE  0x400000ull
 #define CFI_BUILDER_FRAME 0x401000ull /* address of the section */

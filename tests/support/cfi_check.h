@@ -6,6 +6,15 @@
 #include <criterion/criterion.h>
 
 #include "elf/cfi.h"
+#include "rbpf_cfi_find.h"
+
+/* The rule for @addr, an address of the file, in its list. */
+static inline const struct rbpf_cfi_rule *cfi_table_rule(const struct cfi_table *table,
+							 const struct cfi_rules *rules,
+							 uint64_t addr)
+{
+	return cfi_rules_get(rules, rbpf_cfi_find(table->words, table->pages, addr - table->base));
+}
 
 static inline void assert_sane_cfi_rule(const struct rbpf_cfi_rule *r)
 {

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "support/cfi_check.h"
 #include "worker/file_worker.h"
 #include "worker/wire.h"
 

@@ -185,9 +185,6 @@ Test(buf, overflow_fails_and_is_sticky)
 		buf_addf(&buf, "%d", 1);
 		buf_add_repeat(&buf, 'x', 2);
 		buf_add_varint(&buf, 1);
-		buf_add_le16(&buf, 1);
-		buf_add_le32(&buf, 1);
-		buf_add_le64(&buf, 1);
 		assert_bytes(&buf, "abc", 3, "later additions are ignored");
 		cr_assert(buf_failed(&buf), "failure is sticky");
 		buf_reset(&buf);
@@ -264,16 +261,6 @@ Test(buf, varint_reads_back)
 			cr_assert_eq(got, v, "bit %u, minus %d", bit, minus);
 		}
 	}
-}
-
-Test(buf, little_endian)
-{
-	_cleanup_buf_ struct buf buf = BUF_INIT;
-
-	buf_add_le16(&buf, 0x0102);
-	buf_add_le32(&buf, 0x03040506);
-	buf_add_le64(&buf, 0xf708090a0b0c0d0e);
-	assert_bytes(&buf, "\x02\x01\x06\x05\x04\x03\x0e\x0d\x0c\x0b\x0a\x09\x08\xf7", 14, "le");
 }
 
 Test(buf, limit)

@@ -24,6 +24,7 @@
 #include "base/array.h"
 #include "elf/cfi.h"
 #include "elf/cfi_step.h"
+#include "support/cfi_check.h"
 
 #define MAX_FRAMES  200
 #define MAX_OBJECTS 64

@@ -13,6 +13,7 @@
 
 #include "elf/debug_file.h"
 #include "support/elf_builder.h"
+#include "support/little_endian.h"
 
 #define ID     "\x12\x34\x56\x78\x9a\xbc\xde\xf0"
 #define ID_LEN 8

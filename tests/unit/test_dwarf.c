@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "elf/dwarf.h"
 #include "support/elf_builder.h"
+#include "support/little_endian.h"
 
 /* ---- this very program's debug information ---- */
 

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "elf/symbols.h"
+#include "support/little_endian.h"
 
 #define HERE	  0x1000ull /* of the code that is looked at */
 

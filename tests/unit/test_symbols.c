@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "elf/symbols.h"
 #include "support/elf_builder.h"
+#include "support/little_endian.h"
 #include "support/symbols_check.h"
 
 #define CODE	  0x1000ull
