@@ -115,7 +115,8 @@ int launch_go(struct launch *l, const char *program, struct err *err)
 	if (r == -ENOENT && strchr(program, ' '))
 		err_hint(err, "no shell splits it: give the program and its arguments without "
 			      "quotes, or sh -c '...'");
-	else if (r == -ENOENT && !strchr(program, '/') && !io_invoker(&uid, &gid))
+	else if ((r == -ENOENT || r == -EACCES) && !strchr(program, '/') && !io_invoker(&uid, &gid))
+		/* EACCES: a directory of that PATH is closed to the user. */
 		err_hint(
 			err,
 			"sudo has a PATH of its own: sudo env \"PATH=$PATH\" rbpf record -- %s ...",

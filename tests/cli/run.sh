@@ -2212,6 +2212,12 @@ if begin "without privileges: status 4"; then
 				./rbpf.copy record -o /dev/null -p $$ > "$out" 2> "$err" < /dev/null
 			status=$?
 			expect 4 "rbpf: error: recording needs root*"
+			# As root of a container may be.
+			setpriv --inh-caps=-all --bounding-set=-all,+bpf \
+				./rbpf.copy record -o /dev/null -p $$ > "$out" 2> "$err" < /dev/null
+			status=$?
+			expect 4 "*: recording needs capabilities that this root has not: CAP_PERFMON CAP_SYS_PTRACE*"
+			grep -q "^  hint: .*container" "$err" || not_ok "no hint where it gets them"
 		fi
 	else
 		skip "root has them, and there is no setpriv"

@@ -287,6 +287,15 @@ class AttachTest < LiveTest
     result = Rbpf.run('record', '-o', path('rbpf.data'), '--', './no-such-command')
     refute_equal 0, result.code
     assert_match(/no-such-command/, result.err)
+    refute_match(/hint/, result.err)
+  end
+
+  # Where a version manager has put Ruby is in the user's PATH, and not in sudo's.
+  def test_a_command_that_only_the_user_would_find
+    sudo = %w[SUDO_UID=65534 SUDO_GID=65534]
+    result = Rbpf.run(*sudo, Live::RBPF, 'record', '-o', path('rbpf.data'), '--', 'no-such-ruby', 'job.rb', binary: 'env')
+    assert_equal 3, result.code, result.err
+    assert_match(/cannot run no-such-ruby: .*\n  hint: sudo has a PATH of its own: .* -- no-such-ruby/, result.err)
   end
 
   # What stands on command lines may be secret: with --no-arguments only which program it is stays, of a process that is
