@@ -153,13 +153,26 @@ static __always_inline __u64 gvl_charge(__u64 at, __u32 tgid, __u64 now)
 	return g ? gvl_take(g, now) : 0;
 }
 
+/*
+ * Charge the thread of the sample in @w, and send that as @event. If there is no room in the ring
+ * the next one to be charged gets it.
+ */
+static __always_inline void gvl_charge_sample(struct walk *w, __u64 at, __u32 event)
+{
+	const struct rbpf_ring_hdr *h = &w->sample.h;
+	struct gvl *g = gvl_find(at, h->tgid);
+	const __u64 caused = g ? gvl_take(g, h->ts) : 0;
+
+	if (caused && sample_send(w, event, caused))
+		__sync_fetch_and_add(&g->charged, -(caused / 1000));
+}
+
 /* Charge the thread of the sample in scratch @walk_id, if it has or had the GVL, and send that. */
 __noinline int gvl_send(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
 	const struct rbpf_ring_hdr *h;
 	const struct gvl *g;
-	__u64 caused;
 
 	if (!w)
 		return 0;
@@ -174,9 +187,7 @@ __noinline int gvl_send(__u32 walk_id)
 	 */
 	if (!w->n_frames && gvl_is_waited_for(walk_id))
 		return 0;
-	caused = gvl_charge(gvl_of(w), h->tgid, h->ts);
-	if (caused)
-		sample_send(w, RBPF_EVENT_GVL, caused);
+	gvl_charge_sample(w, gvl_of(w), RBPF_EVENT_GVL);
 	return 0;
 }
 

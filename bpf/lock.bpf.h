@@ -153,11 +153,16 @@ static __noinline __u64 lock_owner(__u32 walk_id, __u64 mutex)
 	return w && !walk_read(words, sizeof(words), mutex) ? lock_owner_in(w, words) : 0;
 }
 
+static __always_inline __u8 *lock_mark(__u64 th, __u32 tgid)
+{
+	return &lock_marks[rbpf_mix(th, tgid) & (LOCK_MARKS - 1)];
+}
+
 static __always_inline struct lock_holder *lock_noted(__u64 th, __u32 tgid)
 {
 	struct lock_holder_key key = { .th = th, .tgid = tgid };
 
-	return th ? bpf_map_lookup_elem(&lock_holders, &key) : NULL;
+	return th && *lock_mark(th, tgid) ? bpf_map_lookup_elem(&lock_holders, &key) : NULL;
 }
 
 /*
@@ -171,10 +176,12 @@ static __always_inline void lock_note(struct lock_holder *noted, __u64 th, __u32
 	struct lock_holder_key key = { .th = th, .tgid = tgid };
 	struct lock_holder holder = { .mutex = mutex, .at = now };
 
-	if (noted)
+	if (noted) {
 		*noted = holder;
-	else
-		bpf_map_update_elem(&lock_holders, &key, &holder, BPF_ANY);
+		return;
+	}
+	*lock_mark(th, tgid) = 1;
+	bpf_map_update_elem(&lock_holders, &key, &holder, BPF_ANY);
 }
 
 /*
@@ -200,16 +207,6 @@ __noinline int lock_wait_begin(__u32 walk_id)
 		lock_note(lock_noted(owner, w->sample.h.tgid), owner, w->sample.h.tgid, mutex,
 			  w->sample.h.ts);
 	return 0;
-}
-
-/* Charge the thread that was walked with what others have waited for @mutex, and send that. */
-static __always_inline void lock_charge(struct walk *w, __u64 mutex)
-{
-	const struct rbpf_ring_hdr *h = &w->sample.h;
-	__u64 caused = gvl_charge(mutex, h->tgid, h->ts);
-
-	if (caused)
-		sample_send(w, RBPF_EVENT_LOCK, caused);
 }
 
 /*
@@ -238,7 +235,7 @@ static __noinline int lock_charge_before(__u32 walk_id, __u64 mutex)
 	s->stack = wait->stack, s->native = wait->native, s->request = wait->request;
 	s->span = wait->span;
 	s->status = wait->status, s->flags = wait->flags & (RBPF_WAIT_HELD - 1);
-	lock_charge(w, mutex);
+	gvl_charge_sample(w, mutex, RBPF_EVENT_LOCK);
 	s->stack = stack, s->native = native, s->request = request;
 	s->status = status, s->flags = flags, s->span = span;
 	return 1;
@@ -268,7 +265,7 @@ __noinline int lock_send(__u32 walk_id)
 		return lock_charge_before(walk_id, mutex);
 	if (owner == w->th) {
 		w->lock_held = mutex;
-		lock_charge(w, mutex);
+		gvl_charge_sample(w, mutex, RBPF_EVENT_LOCK);
 	}
 	return 0;
 }
@@ -301,7 +298,7 @@ static __always_inline void lock_given(__u32 walk_id, __u64 mutex)
 		return;
 	/* With the GVL, it is given away anywhere: it was unlocked before that. */
 	if (lock_of_self(walk_id) == mutex || !lock_charge_before(walk_id, mutex))
-		lock_charge(w, mutex);
+		gvl_charge_sample(w, mutex, RBPF_EVENT_LOCK);
 }
 
 #endif

@@ -30,10 +30,13 @@ __u64 scheduler_ahead = 0;
 __u64 scheduler_seen_ns = 0;
 bool waits_begun = false;      /* waits are seen from now on */
 __u64 open_wait_ns = 0;	       /* open_waits() leaves out waits that are shorter */
+bool only_take_known = false;  /* it begins and sends none: lock_known.bpf.h */
+bool any_known = false;	       /* there is something in known_waits[] */
 bool cpus_have_clocks = false; /* and not only threads */
 /* How many times less often than at first threads' clocks tick; 0: as often. */
 __u32 clock_divisor = 0;
 bool any_carried = false; /* there was something in carried[] */
+__u64 woken_ns = 0;	  /* when the ring last woke user space because it fills */
 __u32 iter_tgid = 0;	  /* iterators: of this process only; 0: of all that are followed */
 
 struct gvl_key {
@@ -54,6 +57,13 @@ struct lock_holder {
 	__u64 mutex; /* rb_mutex_t */
 	__u64 at;    /* ns, CLOCK_MONOTONIC: when it was seen */
 };
+
+/*
+ * Whether a thread whose key mixes to this index was ever noted in lock_holders[]: it is asked at
+ * each switch, and most never are.
+ */
+#define LOCK_MARKS 4096
+__u8 lock_marks[LOCK_MARKS] = {};
 
 /* The record that the iterator program registers() fills in: the BPF stack is too small for it. */
 struct rbpf_thread thread = {};
@@ -218,6 +228,14 @@ struct {
 	__type(value, struct lock_holder);
 } lock_holders SEC(".maps");
 
+/* Sized at load. What user space knows of waits in waits[] of which the programs know less. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32); /* tid */
+	__type(value, struct rbpf_known_wait);
+} known_waits SEC(".maps");
+
 /* Sized at load, as waits[]: of GVLs and of Mutexes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -256,12 +274,20 @@ static __always_inline void count(__u32 counter)
  * 4 to 20 times a second by itself (collector_pause_ms()); samples of known stacks wake it only
  * when the ring fills.
  */
-#define WAKEUP_BYTES (256 << 10)
+#define WAKEUP_BYTES	(256 << 10)
+#define WAKEUP_PAUSE_NS 1000000 /* it may be looking already */
 
 static __always_inline __u64 wakeup_flags(void)
 {
-	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= WAKEUP_BYTES ? BPF_RB_FORCE_WAKEUP
-									   : BPF_RB_NO_WAKEUP;
+	__u64 now;
+
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < WAKEUP_BYTES)
+		return BPF_RB_NO_WAKEUP;
+	now = bpf_ktime_get_ns();
+	if (now - woken_ns < WAKEUP_PAUSE_NS)
+		return BPF_RB_NO_WAKEUP;
+	woken_ns = now;
+	return BPF_RB_FORCE_WAKEUP;
 }
 
 #endif

@@ -452,16 +452,19 @@ __noinline int sample_stacks(__u32 walk_id)
 /*
  * Send w->sample, whose stacks must be in the ring before it: sample_stacks() has been called.
  * @event is the number of its event, and @value what it stands for, in the unit of the event.
+ * Returns 0, or -1 if the ring is full.
  */
-static __always_inline void sample_send(struct walk *w, __u32 event, __u64 value)
+static __always_inline int sample_send(struct walk *w, __u32 event, __u64 value)
 {
 	struct rbpf_ring_sample *rec = &w->sample;
 
 	rec->event = event;
 	rec->value = value;
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), owed_wakeup_flags(w)))
-		count(RBPF_CNT_LOST_SAMPLE);
+	if (!bpf_ringbuf_output(&ring, rec, sizeof(*rec), owed_wakeup_flags(w)))
+		return 0;
+	count(RBPF_CNT_LOST_SAMPLE);
+	return -1;
 }
 
 #endif

@@ -13,12 +13,23 @@ static __always_inline __u32 task_state(const struct task_struct *task)
 }
 
 /*
- * Whether @task, in @state, is frozen with its control group. With version 2 it sleeps as others
- * do, on the way back to the program.
+ * Whether the kernel counts @task among the frozen ones of its control group, of version 2: it is
+ * frozen, or waits for a child of vfork(), which may run meanwhile (wait_for_vfork_done()).
  */
-static __always_inline bool is_frozen(const struct task_struct *task, __u32 state)
+static __always_inline bool counts_as_frozen(const struct task_struct *task)
 {
-	return state & TASK_FROZEN || BPF_CORE_READ_BITFIELD_PROBED(task, frozen);
+	return BPF_CORE_READ_BITFIELD_PROBED(task, frozen);
+}
+
+/*
+ * Whether @task, in @state and with @flags, is frozen with its control group: before 6.1 and with
+ * version 1 it has PF_FROZEN. With version 2 it sleeps as others do, on the way back to the
+ * program, and keeps JOBCTL_TRAP_FREEZE until it is thawed.
+ */
+static __always_inline bool is_frozen(const struct task_struct *task, __u32 state, __u32 flags)
+{
+	return state & TASK_FROZEN || flags & PF_FROZEN ||
+	       (counts_as_frozen(task) && BPF_CORE_READ(task, jobctl) & JOBCTL_TRAP_FREEZE);
 }
 
 /*

@@ -11,7 +11,7 @@
 #ifndef RBPF_WAIT_BPF_H
 #define RBPF_WAIT_BPF_H
 
-#include "lock.bpf.h"
+#include "lock_known.bpf.h"
 #include "syscall.bpf.h"
 #include "task_state.bpf.h"
 #include "waits_on.bpf.h"
@@ -36,10 +36,12 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 {
 	if (!state)
 		return is_throttled(task) ? RBPF_WAIT_THROTTLED : RBPF_WAIT_CPU;
-	if (state & (TASK_STOPPED | TASK_TRACED) || is_frozen(task, state))
+	if (state & (TASK_STOPPED | TASK_TRACED) || is_frozen(task, state, flags))
 		return RBPF_WAIT_STOPPED;
 	if (!known || flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER))
 		return RBPF_WAIT_OTHER;
+	if (counts_as_frozen(task))
+		return RBPF_WAIT_CHILD;
 	return s->number < 0 ? RBPF_WAIT_FAULT : wait_in_syscall(task, s);
 }
 
@@ -208,9 +210,13 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 /* @wait of @task has ended at @now. No part of its callers, as wait_send() is not. */
 static __noinline int wait_end(struct wait *wait, struct task_struct *task, __u64 now)
 {
-	struct lock_holder *holder = lock_noted(wait->th, wait->tgid);
+	struct rbpf_known_wait *known = lock_known(wait, task->pid);
+	struct lock_holder *holder;
 
 	wait_over(wait, now);
+	if (known)
+		lock_known_end(known, wait, now);
+	holder = lock_noted(wait->th, wait->tgid);
 	wait_send(wait, task, now, 0, holder);
 	if (wait->lock)
 		/* It has it now, mostly. */
@@ -280,17 +286,17 @@ static __always_inline void wait_woken(const struct task_struct *task)
 }
 
 /*
- * The thread that was walked wakes the one that waits as @wait says: if it had the Mutex of that,
- * charge it; and if @tell, sample it. No part of its callers, whose stack is short.
+ * The thread that was walked wakes the one that waits as @wait says: if it had the @mutex that one
+ * waits for, charge it; and if @tell, sample it. No part of its callers, whose stack is short.
  */
-static __noinline int waking_note(__u32 walk_id, const struct wait *wait, bool tell)
+static __noinline int waking_note(__u32 walk_id, const struct wait *wait, __u64 mutex, bool tell)
 {
 	struct walk *w = walk_state(walk_id);
 
 	if (!w)
 		return 0;
-	if (wait->lock && wait->tgid == w->sample.h.tgid)
-		lock_given(walk_id, wait->lock);
+	if (mutex && wait->tgid == w->sample.h.tgid)
+		lock_given(walk_id, mutex);
 	if (tell)
 		sample_send(w, RBPF_EVENT_WAKEUP, w->sample.h.ts - wait->since);
 	return 0;
@@ -306,13 +312,15 @@ static __always_inline void waking(const struct wait *wait, const struct task_st
 {
 	const bool tell = wakers && wait->status != RBPF_NO_EC;
 	const bool interrupt = tell && waker_is_interrupt(wait->wait);
-	const bool given = wait->lock && wait->tgid == bpf_get_current_pid_tgid() >> 32;
+	struct rbpf_known_wait *known = lock_known(wait, task->pid);
+	const __u64 mutex = known ? known->mutex : wait->lock;
+	const bool given = mutex && wait->tgid == bpf_get_current_pid_tgid() >> 32;
 	__u32 walk_id;
 
 	if ((given || (tell && !interrupt)) &&
 	    sample_begin(RBPF_IN_INTERRUPT, NO_CLOCK, &walk_id)) {
 		sample_stacks(walk_id);
-		waking_note(walk_id, wait, tell && !interrupt);
+		waking_note(walk_id, wait, mutex, tell && !interrupt);
 		if (!interrupt)
 			return;
 	}
@@ -356,10 +364,13 @@ static __always_inline bool is_running(const struct task_struct *task)
 /* @wait goes on: send what has come of it until @now. */
 static __always_inline void wait_send_open(struct wait *wait, struct task_struct *task, __u64 now)
 {
+	struct rbpf_known_wait *known = lock_known(wait, task->pid);
+
 	/* What has come since is told with the next piece. */
 	if (wait->woken > now)
 		wait->woken = 0;
-	wait_send(wait, task, now, RBPF_WAIT_OPEN, lock_noted(wait->th, wait->tgid));
+	wait_send(wait, task, now, RBPF_WAIT_OPEN,
+		  lock_noted(known ? known->th : wait->th, wait->tgid));
 }
 
 /*
@@ -385,12 +396,15 @@ int open_waits(struct bpf_iter__task *ctx)
 		/* A copy, for it may end on another CPU, and the next one begin. */
 		fresh = *wait;
 		barrier();
-		if (fresh.since && fresh.since == *(volatile __u64 *)&wait->since &&
+		if (any_known)
+			lock_known_take(&fresh, tid);
+		if (!only_take_known && fresh.since &&
+		    fresh.since == *(volatile __u64 *)&wait->since &&
 		    fresh.runtime == task->se.sum_exec_runtime && now >= fresh.since + open_wait_ns)
 			wait_send_open(&fresh, task, now);
 		return 0;
 	}
-	if (is_running(task) || task_state(task) & TASK_DEAD)
+	if (only_take_known || is_running(task) || task_state(task) & TASK_DEAD)
 		return 0;
 	fresh.since = now;
 	fresh.tgid = task->tgid;

@@ -670,6 +670,20 @@ struct rbpf_ring_wait {
 };
 
 /*
+ * What user space has read of a thread whose wait began before the BPF programs could read it: they
+ * read the memory of the current thread only.
+ */
+struct rbpf_known_wait {
+	__u64 since;   /* of the wait that it is of */
+	__u64 th;      /* the thread's rb_thread_t */
+	__u64 mutex;   /* the rb_mutex_t that it waits for; 0: none, or it is not known */
+	__u64 owner;   /* the rb_thread_t that held it … */
+	__u64 at;      /* … then: ns, CLOCK_MONOTONIC */
+	__u64 counted; /* from then on it counts among the waits for @mutex, ns; 0: it does not. The
+			  BPF programs' */
+};
+
+/*
  * A sample of RBPF_EVENT_WAKEUP without a stack: whoever woke the thread of h is in no process that
  * is followed.
  */

@@ -64,7 +64,11 @@ enum bpf_func_id {
 /* linux/sched.h; the same since 2.6 */
 #define PF_EXITING	     0x00000004
 #define PF_IO_WORKER	     0x00000010 /* of io_uring; since 5.12 */
+#define PF_FROZEN	     0x00010000 /* up to 6.0 */
 #define PF_KTHREAD	     0x00200000
+
+/* linux/sched/jobctl.h; the same since 5.2 */
+#define JOBCTL_TRAP_FREEZE   (1ul << 23)
 
 /* linux/sched.h: bits of task_struct.__state; the same since 4.14. 0: it could run */
 #define TASK_UNINTERRUPTIBLE 0x0002
@@ -189,6 +193,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned int policy;
+	unsigned long jobctl;
 	unsigned long nvcsw, nivcsw;
 	struct signal_struct *signal;
 	struct files_struct *files;

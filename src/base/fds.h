@@ -12,7 +12,7 @@
 
 #define FDS_MAX	    (1u << 20) /* descriptors that are asked for; the default of fs.nr_open */
 #define FDS_RESERVE 64	       /* of them, for files that are open for a short time only */
-#define FDS_LEAST   61	       /* for BPF programs, their maps, and one small recording */
+#define FDS_LEAST   62	       /* for BPF programs, their maps, and one small recording */
 #define FDS_CPU	    2	       /* for each CPU: its clock and the ring of its mappings */
 
 /* What the user can do when they are too few. */

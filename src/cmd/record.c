@@ -32,6 +32,7 @@
 #include "sample/source_keeper.h"
 #include "target/selection.h"
 #include "ui/progress.h"
+#include "ui/shell_words.h"
 #include "ui/summary.h"
 
 /* How long a program that has exited is waited for. */
@@ -383,8 +384,10 @@ static void add_next(const struct record_options *opts, struct buf *text)
 {
 	_cleanup_buf_ struct buf input = BUF_INIT;
 
-	if (strcmp(opts->output, CMD_DEFAULT_RECORDING))
-		buf_addf(&input, " -i %s", opts->output);
+	if (strcmp(opts->output, CMD_DEFAULT_RECORDING)) {
+		buf_addstr(&input, " -i ");
+		shell_path_add(opts->output, &input);
+	}
 	buf_addf(text, "next: rbpf report%s%s  |  rbpf flame%s%s > out.svg\n",
 		 record_mode_waits(opts->mode) ? " --states" : "", buf_str(&input),
 		 record_mode_waits(opts->mode) ? " --event wall" : "", buf_str(&input));

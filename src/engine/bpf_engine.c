@@ -27,8 +27,9 @@ struct bpf_engine {
 	struct engine_options opts;
 	struct rbpf_bpf *skel;
 	struct ring_buffer *ring;
-	int stats_fd;  /* keeps the kernel's BPF statistics on */
-	bool measured; /* … all the time: not just while another process has them on */
+	bool new_known; /* know_wait() has told of some since the last take_known() */
+	int stats_fd;	/* keeps the kernel's BPF statistics on */
+	bool measured;	/* … all the time: not just while another process has them on */
 	struct unwind_memory unwind;
 	struct clock_events clocks;
 	/* While engine_drain() runs: */
@@ -380,6 +381,31 @@ static int open_waits(struct engine *e, pid_t tgid, uint64_t least_ns, struct er
 	return iterate(s, s->skel->links.open_waits, tgid, &out, err);
 }
 
+/* Have those taken up of which know_wait() has told. */
+static void take_known(struct bpf_engine *s)
+{
+	struct buf out _cleanup_buf_ = BUF_INIT;
+	struct err err = { 0 };
+
+	s->skel->bss->only_take_known = true;
+	iterate(s, s->skel->links.open_waits, 0, &out, &err);
+	s->skel->bss->only_take_known = false;
+	s->new_known = false;
+}
+
+static void know_wait(struct engine *e, pid_t tid, const struct rbpf_known_wait *known)
+{
+	struct bpf_engine *s = of(e);
+	uint32_t key = (uint32_t)tid;
+
+	if (bpf_map__update_elem(s->skel->maps.known_waits, &key, sizeof(key), known,
+				 sizeof(*known), BPF_ANY) ||
+	    !known->mutex)
+		return;
+	s->skel->bss->any_known = true;
+	s->new_known = true;
+}
+
 static int read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
 			struct err *err)
 {
@@ -425,6 +451,8 @@ static int drain(struct engine *e, engine_record_fn *handle, void *arg)
 	s->more = false;
 	s->drain_until = clock_ns(CLOCK_MONOTONIC) + ENGINE_DRAIN_NS;
 	n = s->ring ? ring_buffer__consume(s->ring) : 0;
+	if (s->new_known)
+		take_known(s);
 	return s->more ? 1 : n < 0 ? n : 0;
 }
 
@@ -507,6 +535,7 @@ static const struct engine_ops bpf_ops = {
 	.forget_stack = forget_stack,
 	.copy_names = copy_names,
 	.open_waits = open_waits,
+	.know_wait = know_wait,
 	.set_code = set_code,
 	.set_request = set_request,
 	.set_request_filter = set_request_filter,

@@ -21,12 +21,13 @@
  * takes 0.44 MB of, and ranges of code for some hundred processes with as many libraries as Rails
  * has.
  */
-#define POOL_CHUNKS ((8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t)))
-#define MAX_RANGES  32768u
+#define POOL_CHUNKS	((8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t)))
+#define MAX_RANGES	32768u
 
-#define MAX_WAITS   32768u /* threads that have been off the CPU and live */
+#define MAX_WAITS	32768u /* threads that have been off the CPU and live */
 /* GVLs and Mutexes, and who holds those: what is beyond is forgotten, least recently used first. */
-#define MAX_GVLS    16384u
+#define MAX_GVLS	16384u
+#define MAX_KNOWN_WAITS 16384u
 
 int bpf_object_refused(int r, const char *what, struct err *err)
 {
@@ -62,6 +63,8 @@ static int size_maps(struct rbpf_bpf *skel, const struct engine_options *opts)
 		r = bpf_map__set_max_entries(skel->maps.gvls, MAX_GVLS);
 	if (!r && opts->waits)
 		r = bpf_map__set_max_entries(skel->maps.lock_holders, MAX_GVLS);
+	if (!r && opts->waits)
+		r = bpf_map__set_max_entries(skel->maps.known_waits, MAX_KNOWN_WAITS);
 	if (r || !opts->native)
 		return r;
 	r = bpf_map__set_max_entries(skel->maps.pool, POOL_CHUNKS);

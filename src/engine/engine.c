@@ -63,6 +63,12 @@ int engine_open_waits(struct engine *e, pid_t tgid, uint64_t least_ns, struct er
 	return e->ops->open_waits ? e->ops->open_waits(e, tgid, least_ns, err) : 0;
 }
 
+void engine_know_wait(struct engine *e, pid_t tid, const struct rbpf_known_wait *known)
+{
+	if (e->ops->know_wait)
+		e->ops->know_wait(e, tid, known);
+}
+
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret)
 {
 	*ret = (struct unwind_memory) { 0 };

@@ -101,6 +101,7 @@ struct engine_ops {
 	void (*forget_stack)(struct engine *e, uint64_t stack);
 	void (*copy_names)(struct engine *e, pid_t tgid, uint64_t until_ns);
 	int (*open_waits)(struct engine *e, pid_t tgid, uint64_t least_ns, struct err *err);
+	void (*know_wait)(struct engine *e, pid_t tid, const struct rbpf_known_wait *known);
 	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
 	void (*set_request)(struct engine *e, pid_t tgid, uint64_t iseq,
 			    const struct rbpf_request_rule *rule);
@@ -169,6 +170,14 @@ void engine_copy_names(struct engine *e, pid_t tgid, uint64_t until_ns);
  * without engine_options.waits.
  */
 int engine_open_waits(struct engine *e, pid_t tgid, uint64_t least_ns, struct err *err);
+
+/*
+ * Tell the BPF programs of a wait of thread @tid that was sent (RBPF_RING_WAIT) what they could not
+ * read, so that who holds a Mutex is charged with it. @known->counted is 0. It counts from the end
+ * of engine_drain() on.
+ */
+struct rbpf_known_wait;
+void engine_know_wait(struct engine *e, pid_t tid, const struct rbpf_known_wait *known);
 
 /*
  * What is read of frames of @iseq in process @tgid, to tell which request it serves; NULL: nothing

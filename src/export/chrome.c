@@ -191,7 +191,7 @@ static void add_wait(struct chrome *c, const struct profile_sample *s, uint64_t 
 	const uint64_t after = c->threads[s->thread].last_ts;
 	uint64_t start = ts > s->value ? ts - s->value : 0;
 
-	if (!state_waits(state))
+	if (!profile_is_wait(c->profile, s))
 		return;
 	begin_span(c, s->thread, "wait", state_text(state), start > after ? start : after, ts);
 	add_argument(&c->json, "state", state_word(state));

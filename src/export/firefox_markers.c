@@ -23,6 +23,7 @@ struct marker_column {
 	struct json *json;
 	struct buf *kinds; /* gets the kind of each marker; NULL: only one column does that */
 	bool ends;	   /* it has ends, else starts */
+	bool of_waits;	   /* samples may be of waits, and not of what others waited meanwhile */
 
 	const struct request_span *request, *last_request; /* of the thread, not ended yet */
 	bool in_gc;	   /* the last sample is of garbage collection … */
@@ -69,7 +70,7 @@ static int take_sample(void *arg, const struct thread_sample *s)
 	add_requests(c, s->ts);
 	if (!goes_on)
 		c->gc_start = s->ts;
-	if (state_waits(s->state))
+	if (c->of_waits && state_waits(s->state))
 		add_marker(c, s->state, s->ts > s->value ? s->ts - s->value : 0, s->ts);
 	c->in_gc = in_gc;
 	c->last_ts = s->ts;
@@ -86,6 +87,7 @@ static int add_times(struct firefox_markers *m, size_t i, bool ends, struct json
 		.json = j,
 		.kinds = ends ? NULL : &m->kinds,
 		.ends = ends,
+		.of_waits = event_is_of_own_time(profile_event(m->tables->profile)->name),
 		.request = &m->requests.spans[first[0]],
 		.last_request = &m->requests.spans[first[1]],
 		.err = err,

@@ -165,13 +165,10 @@ static int sort_by_stack(struct pprof *w)
 static uint32_t state_of_samples(const struct pprof *w, const struct profile_aggregate *a)
 {
 	const struct profile *p = w->profile;
-	unsigned int state;
 
-	if (!w->states)
+	if (!w->states || !event_is_of_own_time(p->meta.events[a->event].name))
 		return STATES;
-	state = state_of(w->states, a->stack, a->flags) & STATE_MASK;
-	return state_waits(state) || event_is_of_own_time(p->meta.events[a->event].name) ? state
-											 : STATES;
+	return state_of(w->states, a->stack, a->flags) & STATE_MASK;
 }
 
 /* The samples of one stack. */

@@ -50,7 +50,7 @@ static int take_sample(void *arg, const struct profile_sample *s)
 {
 	struct rooms *rooms = arg;
 	struct last_sample *last = &rooms->last[s->thread];
-	const bool waits = profile_stack_waits(rooms->profile, s->stack);
+	const bool waits = profile_is_wait(rooms->profile, s);
 	uint64_t start = waits && s->ts > s->value ? s->ts - s->value : s->ts;
 
 	if (start < last->ts)

@@ -299,6 +299,12 @@ uint64_t profile_request_ns(const struct profile *p, const struct profile_reques
 	return ns < most ? ns : most;
 }
 
+bool profile_is_wait(const struct profile *p, const struct profile_sample *s)
+{
+	return profile_stack_waits(p, s->stack) &&
+	       (!p->meta.n_events || event_is_of_own_time(p->meta.events[s->event].name));
+}
+
 int profile_note_late(struct profile *p, const struct profile_sample *s, uint64_t last_ts)
 {
 	int r;

@@ -623,6 +623,12 @@ static inline bool profile_stack_waits(const struct profile *p, uint32_t stack)
 	return stack && p->frames[p->stacks[stack].frame].kind == FRAME_WAIT;
 }
 
+/*
+ * Whether @s is that wait, and not what others waited meanwhile, which has the same stack: the
+ * thread was in it for all of the value, up to the time of the sample.
+ */
+bool profile_is_wait(const struct profile *p, const struct profile_sample *s);
+
 /* Whether @stack is that of a wait in which the thread held the GVL. */
 bool profile_stack_held_gvl(const struct profile *p, uint32_t stack);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 
 /* Puts waits into the order of their thread. */
@@ -188,6 +189,47 @@ int profile_each_sample(const struct profile *p, const struct replay *from, samp
 			void *arg, struct err *err)
 {
 	return each_sample(p, from, false, fn, arg, err);
+}
+
+struct placing {
+	struct profile_sample *to;
+	size_t n;
+};
+
+static int place(void *arg, const struct profile_sample *s)
+{
+	struct placing *placed = arg;
+
+	placed->to[placed->n++] = *s;
+	return 0;
+}
+
+int profile_place_late(struct profile *p)
+{
+	_cleanup_free_ struct profile_sample *to = NULL;
+	struct placing placed;
+	struct guard g = { .profile = p, .fn = place, .arg = &placed };
+	int r = 0;
+
+	if (!p->n_late || !p->n_kept)
+		return 0;
+	/* What is late was kept, too, so that n_kept would do; but nothing is to depend on it. */
+	to = calloc(p->n_kept + p->n_late, sizeof(*to));
+	placed = (struct placing) { .to = to };
+	if (!to || late_init(p, &g.late))
+		r = -ENOMEM;
+	for (size_t i = 0; i < p->n_kept && !r; i++)
+		r = p->samples[i].event == p->event ? pass_on(&g, &p->samples[i])
+						    : place(&placed, &p->samples[i]);
+	late_deinit(&g.late);
+	if (r)
+		return r;
+	free(p->samples);
+	p->samples = take_ptr(to);
+	p->cap_kept = p->n_kept + p->n_late;
+	p->n_kept = placed.n;
+	p->n_late = 0;
+	return 0;
 }
 
 int profile_each_of_all(const struct profile *p, const struct replay *from, sample_fn *fn,

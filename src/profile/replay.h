@@ -33,9 +33,16 @@ int profile_each_sample(const struct profile *p, const struct replay *from, samp
 			void *arg, struct err *err);
 
 /*
- * The same with each wait of @p that is counted in its aggregate_waits, in the order in which they
- * were over: a sample whose value is all its length, and whose time its end (wait_lengths.h). @p
- * has whole_waits.
+ * Put the samples that @p has kept into the order in which profile_each_sample() calls @fn with
+ * them: for who changes or removes some, so that what is late can no longer be told from them.
+ * Returns 0 or -ENOMEM.
+ */
+int profile_place_late(struct profile *p);
+
+/*
+ * The same as profile_each_sample() with each wait of @p that is counted in its aggregate_waits, in
+ * the order in which they were over: a sample whose value is all its length, and whose time its end
+ * (wait_lengths.h). @p has whole_waits.
  */
 int profile_each_wait(const struct profile *p, const struct replay *from, sample_fn *fn, void *arg,
 		      struct err *err);

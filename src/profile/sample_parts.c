@@ -13,7 +13,7 @@ bool sample_part_within(const struct profile *p, struct profile_sample *s, uint6
 {
 	uint64_t begin = begin_of(s), end = s->ts;
 
-	if (!s->value || !profile_stack_waits(p, s->stack))
+	if (!s->value || !profile_is_wait(p, s))
 		return s->ts >= from && s->ts < to;
 	if (begin < from)
 		begin = from;
@@ -28,7 +28,7 @@ bool sample_part_within(const struct profile *p, struct profile_sample *s, uint6
 bool sample_part_before(const struct profile *p, struct profile_sample *s, uint64_t at,
 			struct profile_sample *before)
 {
-	if (s->ts < at || begin_of(s) >= at || !profile_stack_waits(p, s->stack))
+	if (s->ts < at || begin_of(s) >= at || !profile_is_wait(p, s))
 		return false;
 	*before = *s;
 	before->value = at - begin_of(s);
@@ -102,7 +102,7 @@ int sample_parts_between_cuts(const struct profile *p, struct profile_sample s, 
 	uint64_t cut;
 	int r = 0;
 
-	if (!first_cut(p, &s) || !profile_stack_waits(p, s.stack))
+	if (!first_cut(p, &s) || !profile_is_wait(p, &s))
 		return fn(arg, &s);
 	while (!r && (cut = first_cut(p, &s)) && sample_part_before(p, &s, cut, &before))
 		r = fn(arg, &before);

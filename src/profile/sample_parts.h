@@ -2,7 +2,7 @@
 /*
  * The parts of a sample in a time, and between times. A wait is from its begin to its end: what is
  * asked for of a recording gets the part of it that was then. All other samples are of a moment,
- * for which the value of each stands, and are whole.
+ * for which the value of each stands, and are whole: also what others waited while a thread did.
  *
  * As samples are selected by their time, a part that ends at a limit has the time just before it.
  */

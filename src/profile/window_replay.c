@@ -149,7 +149,8 @@ static int replay_entry(struct replaying *c, const struct window_entry *e, uint6
 	s.thread = c->threads[e->thread] - 1;
 	s.stack = e->stack ? c->stacks[e->stack] - 1 : 0;
 	/* A wait ends at its time, and must not begin before its second. */
-	if (profile_stack_waits(c->p, e->stack))
+	if (profile_is_wait(c->p,
+			    &(struct profile_sample) { .stack = e->stack, .event = e->event }))
 		begin_ns += slot;
 	for (uint32_t i = 0; i < e->samples && !r; i++) {
 		s.ts = begin_ns + slot * i;

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "report/fields.h"
 #include "report/report.h"
+#include "ui/shell_words.h"
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/filter.h"
@@ -157,13 +158,14 @@ static void add_notes(const struct report *r, const struct longest_requests *lis
 static void add_next(const struct report *r, const struct longest_request *first, struct buf *out)
 {
 	const struct profile_request *request = request_of(r, first);
-	const char *event = profile_event(&r->rec->profile)->name;
 
 	if (!strcmp(r->rec->path, "-"))
 		return;
-	buf_addf(out, "  the first one: rbpf flame -i %s%s%s --tid %" PRIu32, r->rec->path,
-		 strcmp(event, EVENT_WALL) ? "" : " --event ",
-		 strcmp(event, EVENT_WALL) ? "" : EVENT_WALL, thread_of(r, first)->tid);
+	buf_addstr(out, "  the first one: rbpf flame -i ");
+	shell_path_add(r->rec->path, out);
+	buf_addstr(out, " --event ");
+	shell_word_add(profile_event(&r->rec->profile)->name, out);
+	buf_addf(out, " --tid %" PRIu32, thread_of(r, first)->tid);
 	report_add_between(report_since_start(r, request->first_ts),
 			   report_since_start(r, request->last_ts), out);
 	buf_addstr(out, " > longest.svg\n");

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "profile/reason.h"
 #include "report/report.h"
+#include "ui/shell_words.h"
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/filter.h"
@@ -196,8 +197,9 @@ static void add_next(const struct report *r, const struct longest_wait *first, s
 
 	if (!strcmp(r->rec->path, "-"))
 		return;
-	buf_addf(out, "  around the first one: rbpf timeline -i %s -p %" PRIu32, r->rec->path,
-		 p->processes[p->threads[first->thread].process].pid);
+	buf_addstr(out, "  around the first one: rbpf timeline -i ");
+	shell_path_add(r->rec->path, out);
+	buf_addf(out, " -p %" PRIu32, p->processes[p->threads[first->thread].process].pid);
 	report_add_between(begin > margin ? begin - margin : 0,
 			   report_since_start(r, first->begin_ts + first->ns + margin), out);
 	buf_addstr(out, " > wait.html\n");

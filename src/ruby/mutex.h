@@ -22,4 +22,13 @@ int ruby_monitor_mutex(const struct ruby_vm *vm, uint64_t monitor, uint64_t *ret
  */
 int ruby_mutex_owner(const struct ruby_vm *vm, uint64_t mutex, uint64_t *ret);
 
+/*
+ * The Mutex, or that of the Monitor, for which thread @th with EC @ec waits where it is: its
+ * rb_mutex_t, and the rb_thread_t that holds it, 0 if none does. Returns 0; -ENOENT if it waits for
+ * none: a thread that lets a Mutex sleep, as a ConditionVariable does, is not in its queue; or
+ * -EFAULT.
+ */
+int ruby_mutex_waited_for(const struct ruby_vm *vm, uint64_t ec, uint64_t th, uint64_t *mutex,
+			  uint64_t *owner);
+
 #endif

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "profile/sink.h"
 #include "rbpf_frame_words.h"
+#include "ruby/mutex.h"
 #include "ruby/thread_ecs.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
@@ -83,6 +84,32 @@ static bool still_waits(struct collector *c, const struct tracked_process *p,
 }
 
 /*
+ * What the BPF programs could not read of the thread with thread pointer @tp, whose wait @rec they
+ * have not seen begin: which it is, and if it waits for a lock, for which. Returns 0 or -errno.
+ */
+static int read_thread_of(const struct ruby_vm *vm, uint64_t tp, const struct rbpf_ring_wait *rec,
+			  struct rbpf_known_wait *ret)
+{
+	uint64_t ec, th = 0, mutex = 0, owner = 0;
+	int r = ruby_thread_ec(vm, tp, &ec);
+
+	if (!r)
+		r = memory_read_u64(&vm->mem, ec + vm->walk.ec_thread_ptr, &th);
+	if (r)
+		return r;
+	if (rec->wait == RBPF_WAIT_LOCK && vm->walk.mutex_form)
+		ruby_mutex_waited_for(vm, ec, th, &mutex, &owner);
+	*ret = (struct rbpf_known_wait) {
+		.since = rec->since,
+		.th = th,
+		.mutex = mutex,
+		.owner = owner,
+		.at = clock_ns(CLOCK_MONOTONIC),
+	};
+	return 0;
+}
+
+/*
  * The stack of the thread with thread pointer @tp, in *@ret, with the status RBPF_NO_EC if it is
  * none of Ruby's. Returns 1, 0 (it cannot be walked, and there is no *@ret), or -ENOMEM.
  */
@@ -141,11 +168,12 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 	struct rbpf_waits_on on = *peer;
 	struct rbpf_ring_stack def = { .h = rec->h };
 	struct ruby_stack stack _cleanup_(ruby_stack_deinit) = { 0 };
+	struct rbpf_known_wait known;
 	struct resolver *names;
 	struct rbpf_task task;
 	uint64_t era, major;
 	uint16_t found;
-	bool walked;
+	bool walked, is_known;
 	int r;
 
 	r = samples_names(c, p, &names);
@@ -156,9 +184,12 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 	if (!still_waits(c, p, rec, &task))
 		return 0;
 	found = read_wait(p, rec, &on);
+	is_known = !read_thread_of(p->vm, task.thread_pointer, rec, &known);
 	r = walked ? walk_thread(p->vm, task.thread_pointer, &stack) : 0;
 	if (r < 0 || !still_waits(c, p, rec, &task))
 		return r < 0 ? r : 0;
+	if (is_known)
+		engine_know_wait(c->engine, (pid_t)rec->h.tid, &known);
 	*wait = found;
 	*peer = on;
 	if (!r)

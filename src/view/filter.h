@@ -58,6 +58,7 @@ struct view_filter {
 	struct {
 		bool include, exclude, expr;
 		bool root, collapse_recursion;
+		bool in_part; /* something that selects some of the samples of a thread */
 	} applied;
 };
 

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/prefix_tree.h"
 #include "profile/profile.h"
+#include "profile/replay.h"
 #include "view/expr.h"
 #include "view/filter.h"
 #include "view/group.h"
@@ -119,6 +120,12 @@ static int reshape_stack(struct reshape *r, uint32_t stack)
 	return push(r, parent, old->frame, &r->becomes[stack]);
 }
 
+/* What @stack has become, of which there are no samples if it is outside of all subtrees; or 0. */
+static uint32_t new_stack(const struct reshape *r, uint32_t stack)
+{
+	return r->becomes[stack] == NOT_IN ? 0 : r->becomes[stack];
+}
+
 static bool stays(const struct reshape *r, const struct profile_aggregate *a)
 {
 	return r->becomes[a->stack] != NOT_IN && view_selected(r->selection, a);
@@ -160,6 +167,10 @@ static void reshape_samples(struct reshape *r)
 	p->n_aggregates = n;
 	p->n_kept = reshape_kept(r, p->samples, p->n_kept);
 	p->n_waits = reshape_kept(r, p->waits, p->n_waits);
+	for (i = 0; i < p->n_threads; i++) {
+		p->threads[i].began_before = new_stack(r, p->threads[i].began_before);
+		p->threads[i].went_on = new_stack(r, p->threads[i].went_on);
+	}
 }
 
 static void take_stacks(struct reshape *r)
@@ -178,6 +189,8 @@ static void drop_patterns(struct view_filter *f, const struct reshape_options *o
 	f->applied.exclude = f->has_exclude;
 	f->applied.expr = f->expr;
 	f->applied.root = opts->has_root;
+	f->applied.in_part = opts->has_root || f->has_include || f->has_exclude ||
+			     (f->expr && !view_expr_is_of_threads(f->expr));
 	f->applied.collapse_recursion = opts->collapse_recursion;
 	if (f->has_include)
 		regfree(&f->include);
@@ -195,6 +208,9 @@ int profile_reshape(struct profile *p, struct view_filter *f, const struct resha
 
 	if (!opts->has_root && !opts->collapse_recursion)
 		return 0;
+	ret = profile_place_late(p);
+	if (ret)
+		return ret;
 	ret = reshape_init(&r, p, f, opts);
 	for (size_t i = 1; !ret && i < p->n_stacks; i++)
 		ret = reshape_stack(&r, (uint32_t)i);

@@ -104,14 +104,19 @@ static void take_account(const struct profile_thread *thread, struct thread_stat
 	t->ns[STATE_USER] = rest;
 }
 
+/* Whether @f asks more of the samples of a thread than their time and state. */
+static bool selects_by_stack(const struct view_filter *f)
+{
+	return view_filter_by_request(f) || f->has_include || f->has_exclude || f->no_gc ||
+	       (f->expr && !view_expr_is_of_threads(f->expr)) || f->applied.in_part;
+}
+
 /* Whether @f leaves out part of the CPU time of the threads that it selects. */
 static bool selects_in_part(const struct view_filter *f)
 {
 	const uint32_t cpu = STATE_SET_CPU & STATE_SET_FREE;
 
-	return f->from_ns || f->to_ns || f->from.given || f->to.given ||
-	       view_filter_by_request(f) || f->has_include || f->has_exclude || f->no_gc ||
-	       (f->expr && !view_expr_is_of_threads(f->expr)) ||
+	return f->from_ns || f->to_ns || f->from.given || f->to.given || selects_by_stack(f) ||
 	       (f->states && (f->states & cpu) != cpu);
 }
 
@@ -121,9 +126,7 @@ void thread_states_finish(const struct profile *p, const struct view_filter *f, 
 	size_t n = 0;
 
 	*ret = (struct thread_states_table) { .all.id = PROFILE_NONE, .v = v };
-	ret->in_part = f &&
-		       (view_filter_by_request(f) || f->has_include || f->has_exclude || f->no_gc ||
-			f->states || (f->expr && !view_expr_is_of_threads(f->expr)));
+	ret->in_part = f && (selects_by_stack(f) || f->states);
 	for (size_t i = 0; i < p->n_threads; i++) {
 		struct thread_states t = v[i];
 

@@ -52,6 +52,41 @@ class BlockersTest < LiveTest
     assert_operator row['total_samples'], :>=, ticks * 0.7
   end
 
+  # The program hangs, and then somebody looks: nobody has seen it lock, nor who began to wait.
+  %w[Mutex Monitor].each do |kind|
+    define_method("test_a_#{kind}_that_is_held_before_the_recording") do
+      target = start('held_before.rb', kind, SECONDS)
+      target.wait_for('waiting')
+      sleep 0.5
+      begun = Live.now * 1e9
+      rbpf = attach([target], '--mode', 'states')
+      attached = Live.now * 1e9
+      target.go
+      said = target.wait_for('given')
+      assert_equal 0, rbpf.stop.code
+      rows = recording.rows('--event', 'lock-caused')
+      least, most = [attached, begun].map { |from| (3 * (said['given'] - from)) + (2 * (said['given'] - said['wanted'])) }
+      slack = (most * SHARE) + SLACK + stolen_ns
+      told = [least, most, rows.first(4).map { |row| row.values_at('label', 'total_ns') }].inspect
+      assert_includes least - slack..most + slack, total_of(rows, 'HeldBefore.holds'), told
+      # After it was given away they have it one after the other, in no time.
+      assert_operator total_of(rows, 'HeldBefore.wants'), :<=, (most * SHARE) + (2 * SLACK) + stolen_ns, told
+    end
+  end
+
+  # So that a look of a moment tells, too.
+  def test_a_lock_that_is_held_all_the_time
+    target = start('held_before.rb', 'Mutex', SECONDS)
+    target.wait_for('waiting')
+    rbpf = attach([target], '--mode', 'states')
+    attached = Live.now * 1e9
+    sleep 0.7
+    least = 3 * ((Live.now * 1e9) - attached)
+    assert_equal 0, rbpf.stop.code
+    got = total_of(recording.rows('--event', 'lock-caused'), 'HeldBefore.holds')
+    assert_operator got, :>=, least - SLACK - stolen_ns
+  end
+
   # What is known of an object holds until another one may stand in its place.
   def test_holders_of_locks_that_come_and_go
     target = start('locks_anew.rb', SECONDS)

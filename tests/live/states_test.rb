@@ -87,6 +87,32 @@ class StatesTest < LiveTest
     assert_match(/^  waits     .* at each of [\d,]+ switches of threads   .* at each of [\d,]+ wake-ups$/, said.err)
   end
 
+  # A Ruby that is not root starts programs by vfork(): until they have begun it waits, with the GVL. The kernel counts it
+  # as frozen meanwhile.
+  VFORKS = <<~'RUBY'
+    Process::UID.change_privilege(65_534)
+    $stdout.sync = true
+    puts '{"waiting": true}'
+    gets
+    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    system('true') while Process.clock_gettime(Process::CLOCK_MONOTONIC) < began + 1.5
+    ns = ((Process.clock_gettime(Process::CLOCK_MONOTONIC) - began) * 1e9).round
+    puts %({"ready": true, "ns": #{ns}})
+    gets
+  RUBY
+
+  def test_programs_that_are_started_by_vfork
+    target = start_command(ruby.command('-e', VFORKS))
+    record_states([target], '--no-children')
+    ns = target.wait_for('ns')['ns']
+    states = states_of(target.pid)
+    told = "#{states} of #{ns}"
+    assert_equal 0, sum(states, 'stopped'), told
+    # It computes, and waits for a CPU, besides.
+    assert_operator sum(states, 'child'), :>, ns * (crowded? ? 0.1 : 0.3), told
+    assert_operator states[['child', true]], :>, sum(states, 'child') * 0.1, told
+  end
+
   # All that its threads do is wait to be told to begin.
   def test_waits_that_are_longer_than_the_recording
     rbpf = attach([start('states.rb', 'sleep_', SECONDS)], '--mode', 'states')

@@ -290,7 +290,7 @@ class SystemWideTest < LiveTest
 
   # With as few as it asks for (src/base/fds.h), it records.
   def test_few_open_files
-    least = 61 + 2 * Etc.nprocessors
+    least = 62 + 2 * Etc.nprocessors
     target = start('heartbeat.rb')
     target.wait_for('waiting')
     result = Rbpf.run_with_files(least, 'record', '--comm', 'heartbeat.rb', '-d', '700ms', '-F', '499', '-o',
