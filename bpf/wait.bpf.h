@@ -19,8 +19,8 @@
 
 #define WAIT_COPIED offsetof(struct wait, on) /* of each; the rest by waits_on_copy() */
 
-/* Where @task, of an iterator, entered the kernel. */
-static __always_inline int task_syscall(struct syscall *ret, struct task_struct *task)
+/* Where @task, of an iterator, entered the kernel. No part of its caller, whose stack is short. */
+static __noinline int task_syscall(struct syscall *ret, struct task_struct *task)
 {
 	if (has_task_pt_regs())
 		return syscall_at(ret, (const void *)bpf_task_pt_regs(task));

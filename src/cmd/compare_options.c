@@ -86,6 +86,16 @@ static void add_object(const struct report *report, uint64_t samples, uint64_t v
 	json_object_end(&j);
 }
 
+/* How long what is compared of @rec is: without what --from and --to leave out. */
+static uint64_t compared_ns(const struct recording *rec, const struct view_filter *filter)
+{
+	uint64_t from = filter->from_ns, to = recording_duration(rec);
+
+	if (filter->to_ns && filter->to_ns < to)
+		to = filter->to_ns;
+	return from < to ? to - from : 0;
+}
+
 static int add_side(struct diff *d, enum compare_side side, const struct recording *rec,
 		    const struct view_filter *filter, struct err *err)
 {
@@ -94,7 +104,7 @@ static int add_side(struct diff *d, enum compare_side side, const struct recordi
 	uint64_t samples = c->all[side].samples, value = c->all[side].value;
 	int r;
 
-	r = comparison_add(c, side, &rec->profile, filter, recording_duration(rec));
+	r = comparison_add(c, side, &rec->profile, filter, compared_ns(rec, filter));
 	if (r == -EMEDIUMTYPE)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "%s is of the event %s, those before it of %s: --event chooses one",

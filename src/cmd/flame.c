@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -297,6 +298,20 @@ static int read_base(const struct cmd_context *ctx, const struct flame_line *lin
 	return r;
 }
 
+/* What is not of the same kind is no more, and no less. */
+static int check_same_event(const struct flame_base *base, const struct recording *rec,
+			    const struct flame_line *line, struct err *err)
+{
+	const struct profile_event *event = profile_event(&rec->profile);
+
+	if (!line->diff ||
+	    (!strcmp(base->event.name, event->name) && base->event.unit == event->unit))
+		return 0;
+	return err_set(err, -EINVAL, ERR_USAGE,
+		       "%s is of the event %s, --diff %s of %s: --event chooses one", rec->path,
+		       event->name, line->diff, base->event.name);
+}
+
 /* What slow requests are compared with: the others of @rec. */
 static int take_other_requests(const struct recording *rec, const struct view_filter *filter,
 			       bool inverted, struct flame_base *ret, struct err *err)
@@ -381,9 +396,10 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	if (r)
 		return r;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
-	if (r)
-		return r;
-	r = cmd_check_output(line->output, rec.path, err);
+	if (!r)
+		r = check_same_event(base, &rec, line, err);
+	if (!r)
+		r = cmd_check_output(line->output, rec.path, err);
 	if (r)
 		return r;
 	cmd_limit_output(&rec, &svg);

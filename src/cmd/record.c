@@ -32,7 +32,7 @@
 #include "sample/source_keeper.h"
 #include "target/selection.h"
 #include "ui/progress.h"
-#include "ui/shell_words.h"
+#include "ui/shell_path.h"
 #include "ui/summary.h"
 
 /* How long a program that has exited is waited for. */

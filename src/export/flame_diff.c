@@ -148,7 +148,7 @@ int flame_base_init(const struct profile *p, const struct view_filter *f, bool i
 {
 	const struct tree_options opts = { .inverted = inverted, .exact = true };
 	_cleanup_free_ uint32_t *paths = NULL;
-	struct flame_base base = { 0 };
+	struct flame_base base = { .event = *profile_event(p) };
 	struct tree t;
 	int r;
 

@@ -12,6 +12,7 @@
 
 #include "base/intern.h"
 #include "base/prefix_tree.h"
+#include "profile/profile.h"
 #include "view/compare.h"
 
 struct tree;
@@ -50,6 +51,7 @@ struct flame_base {
 	struct prefix_tree path; /* of these */
 	struct flame_sums sums;
 	struct flame_sum all;
+	struct profile_event event; /* of its samples */
 };
 
 /*

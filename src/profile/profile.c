@@ -58,14 +58,19 @@ bool event_is_cpu(const struct profile_event *event)
 	return !strcmp(event->name, EVENT_CPU) && event->unit == UNIT_NS;
 }
 
+bool event_is_charged(const char *name)
+{
+	static const char *const charged[] = { EVENT_GVL, EVENT_LOCK, EVENT_CAUSED };
+
+	for (size_t i = 0; i < ARRAY_SIZE(charged); i++)
+		if (!strcmp(name, charged[i]))
+			return true;
+	return false;
+}
+
 bool event_is_of_own_time(const char *name)
 {
-	static const char *const others[] = { EVENT_GVL, EVENT_LOCK, EVENT_CAUSED, EVENT_WAKEUP };
-
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (!strcmp(name, others[i]))
-			return false;
-	return true;
+	return !event_is_charged(name) && strcmp(name, EVENT_WAKEUP) != 0;
 }
 
 /* Recordings of CPU time may come without a period. */

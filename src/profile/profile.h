@@ -86,6 +86,9 @@ bool event_is_cpu(const struct profile_event *event);
  * its state. Of EVENT_GVL, EVENT_LOCK, EVENT_CAUSED and EVENT_WAKEUP it is others that waited.
  */
 bool event_is_of_own_time(const char *name);
+
+/* Whether its samples are of what others waited meanwhile. */
+bool event_is_charged(const char *name);
 /* Whether there is a sample of all that happened, so that sums of values are no estimates. */
 bool event_is_exact(const struct profile_event *event);
 /*

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "report/fields.h"
 #include "report/report.h"
-#include "ui/shell_words.h"
+#include "ui/shell_path.h"
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/filter.h"
@@ -163,9 +163,8 @@ static void add_next(const struct report *r, const struct longest_request *first
 		return;
 	buf_addstr(out, "  the first one: rbpf flame -i ");
 	shell_path_add(r->rec->path, out);
-	buf_addstr(out, " --event ");
-	shell_word_add(profile_event(&r->rec->profile)->name, out);
-	buf_addf(out, " --tid %" PRIu32, thread_of(r, first)->tid);
+	buf_addf(out, " --event %s --tid %" PRIu32, profile_event(&r->rec->profile)->name,
+		 thread_of(r, first)->tid);
 	report_add_between(report_since_start(r, request->first_ts),
 			   report_since_start(r, request->last_ts), out);
 	buf_addstr(out, " > longest.svg\n");

@@ -14,6 +14,7 @@
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/gvl_pairs.h"
+#include "view/filter.h"
 #include "view/request.h"
 #include "view/request_stats.h"
 
@@ -134,6 +135,12 @@ static int add_table(const struct report *r, const struct request_stats *stats, 
 	return report_add_table(r, &table, out);
 }
 
+/* What others waited meanwhile is of no state: where one is asked for it is not known. */
+static bool tells_caused(const struct report *r)
+{
+	return !r->filter || !view_filter_by_state(r->filter);
+}
+
 /* With waits: what others waited for the GVL matters more than what each took. */
 static int add_wall_table(const struct report *r, const struct request_stats *stats,
 			  struct buf *out)
@@ -153,7 +160,8 @@ static int add_wall_table(const struct report *r, const struct request_stats *st
 		table_cell(&table, "%s", num_column(UNIT_NS, row->value).s);
 		table_cell(&table, "%s", num_column(UNIT_NS, cpu_time(row)).s);
 		table_cell(&table, "%s", num_column(UNIT_NS, row->states[STATE_GVL]).s);
-		table_cell(&table, "%s", num_column(UNIT_NS, row->gvl_caused).s);
+		table_cell(&table, "%s",
+			   tells_caused(r) ? num_column(UNIT_NS, row->gvl_caused).s : "-");
 		table_cell(&table, "%s", row->requests ? num_count(row->requests).s : "-");
 		add_length(row, &row->p50, &table);
 		add_length(row, &row->p99, &table);
@@ -370,7 +378,8 @@ static void row_json(const struct report *r, const struct request_row *row, stru
 	json_u64(j, "p99_ns", row->p99.least);
 	json_u64(j, "p99_most_ns", row->p99.most);
 	if (with_states(r)) {
-		json_u64(j, "gvl_caused_ns", row->gvl_caused);
+		if (tells_caused(r))
+			json_u64(j, "gvl_caused_ns", row->gvl_caused);
 		json_object_begin(j, "states");
 		for (size_t i = 0; i < STATES; i++)
 			json_u64(j, state_word(i), row->states[i]);
@@ -421,20 +430,22 @@ static void csv_header(const struct report *r, struct buf *out)
 static void row_csv(const struct report *r, const struct request_row *row, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
-	const uint64_t numbers[] = {
-		row->requests,	row->samples,	row->value,	row->gc_value,
-		row->p50.least, row->p95.least, row->p99.least, row->gvl_caused
-	};
+	const uint64_t numbers[] = { row->requests,  row->samples,   row->value,    row->gc_value,
+				     row->p50.least, row->p95.least, row->p99.least };
 	const uint64_t last[] = { row->gc_unknown, row->p50.most, row->p95.most, row->p99.most,
 				  row->in_parts };
-	const size_t n = ARRAY_SIZE(numbers) - !with_states(r);
 
 	field_add_csv((struct field_value) { .str = request_label(p, row->kind) }, out);
 	buf_addch(out, ',');
 	field_add_csv((struct field_value) { .str = request_framework(p, row->kind) }, out);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		buf_addch(out, ',');
 		buf_add_u64(out, numbers[i]);
+	}
+	if (with_states(r)) {
+		buf_addch(out, ',');
+		if (tells_caused(r))
+			buf_add_u64(out, row->gvl_caused);
 	}
 	for (size_t i = 0; i < STATES && with_states(r); i++) {
 		buf_addch(out, ',');

@@ -326,14 +326,17 @@ static void row_json(const struct report *r, const struct thread_states *t, stru
 int report_states_json(const struct report *r, struct buf *out, struct err *err)
 {
 	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	struct json j = JSON_INIT(out);
 	int ret;
 
 	ret = build(r, &t, err);
 	if (ret)
 		return ret;
+	if (view_selection_new(&r->rec->profile, r->filter, &sel))
+		return err_oom(err);
 	json_object_begin(&j, NULL);
-	report_json_summary(r, r->rec->profile.n_samples, t.all.sum_ns, &j);
+	report_json_summary(r, view_selected_sum(sel).samples, t.all.sum_ns, &j);
 	json_array_begin(&j, "rows");
 	for (size_t i = 0; i < t.n && i < r->limit; i++)
 		row_json(r, &t.v[i], &j);

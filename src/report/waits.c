@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "profile/reason.h"
 #include "report/report.h"
-#include "ui/shell_words.h"
+#include "ui/shell_path.h"
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/filter.h"

@@ -169,15 +169,20 @@ static double lowest_hz(const struct profile_totals *t, uint32_t frequency)
 bool summary_cpu_differs(const struct profile_totals *t, uint32_t frequency)
 {
 	const double per_ns = lowest_hz(t, frequency) / NSEC_PER_SEC;
-	const double expected = (double)t->cpu_kernel_ns * per_ns; /* samples */
+	/* Samples: that there should be, and that there are too many, or are missing. */
+	const double expected = (double)t->cpu_kernel_ns * per_ns;
 	const double apart = (double)cpu_apart_ns(t) * per_ns;
+	const double got = (double)t->cpu_sampled_ns * per_ns;
 
 	/*
 	 * If chance places the samples, the root of their number is its standard deviation; here
-	 * both are squared. Clocks of threads do better than chance.
+	 * both are squared. Clocks of threads do better than chance. Of a program that used hardly
+	 * any CPU time there should be less than one.
 	 */
 	return apart > expected * CPU_PERCENT_APART / 100 &&
-	       apart * apart > CPU_DEVIATIONS * CPU_DEVIATIONS * expected && expected > 0;
+	       apart * apart >
+		       CPU_DEVIATIONS * CPU_DEVIATIONS * (got > expected ? got : expected) &&
+	       expected > 0;
 }
 
 /* Why there are too few samples: what is known to have happened comes before what is likely. */

@@ -58,6 +58,9 @@ bool view_expr_take_bound(struct view_expr *e, bool end, struct time_cut *ret)
 	term = n->kind == EXPR_NOT ? &e->nodes[n->left] : n;
 	*ret = e->cuts[e->terms[term->left].cut];
 	n->kind = EXPR_TRUE;
+	/* Waits need not be divided by what is asked of no sample any more. */
+	if (!view_expr_has(e, EXPR_TIME))
+		e->n_cuts = 0;
 	return true;
 }
 

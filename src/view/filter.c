@@ -97,6 +97,11 @@ bool view_filter_by_request(const struct view_filter *f)
 	       (f->expr && view_expr_has(f->expr, EXPR_REQUEST));
 }
 
+bool view_filter_by_state(const struct view_filter *f)
+{
+	return f->states || (f->expr && view_expr_has(f->expr, EXPR_STATE));
+}
+
 bool view_filter_of_samples(const struct view_filter *f)
 {
 	return view_filter_by_thread(f) || view_filter_by_request(f) || f->states || f->ended;

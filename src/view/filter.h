@@ -89,6 +89,9 @@ bool view_filter_of_samples(const struct view_filter *f);
 /* Whether it depends on the requests of samples: then it must be read by request. */
 bool view_filter_by_request(const struct view_filter *f);
 
+/* Whether it asks for the state of the thread (state.h). */
+bool view_filter_by_state(const struct view_filter *f);
+
 /*
  * A filter applied to one profile, with what was learned about each stack and thread (so that a
  * pattern is matched once a name, not once a sample). Valid while both live.

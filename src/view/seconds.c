@@ -55,6 +55,7 @@ struct seconds {
 	const struct profile *profile;
 	const struct view_selection *sel;
 	struct flat *flat;
+	uint32_t first; /* with what is selected */
 	struct err *err;
 };
 
@@ -64,7 +65,10 @@ static int add_to_second(void *arg, const struct profile_sample *s)
 	const struct seconds *to = arg;
 	struct profile_aggregate alike = profile_aggregate_of(to->profile, s);
 	struct flat *flat = to->flat;
-	struct flat_row row = { .frame = PROFILE_NONE, .id = second_of(to->profile, s) };
+	const uint32_t second = second_of(to->profile, s);
+	/* A part that begins with the times that are selected may seem to begin a ns before. */
+	struct flat_row row = { .frame = PROFILE_NONE,
+				.id = second > to->first ? second : to->first };
 	struct flat_row *last = flat->n_rows ? &flat->rows[flat->n_rows - 1] : NULL;
 	struct view_sum sum;
 
@@ -94,7 +98,11 @@ static int add_sample(void *arg, const struct profile_sample *sample)
 int seconds_rows(const struct profile *p, const struct replay *from,
 		 const struct view_selection *sel, struct flat *flat, struct err *err)
 {
-	struct seconds to = { p, sel, flat, err };
+	struct seconds to = { .profile = p,
+			      .sel = sel,
+			      .flat = flat,
+			      .first = (uint32_t)(from->options.from_ns / NSEC_PER_SEC),
+			      .err = err };
 	int r = profile_each_sample(p, from, add_sample, &to, err);
 
 	if (r)

@@ -18,7 +18,9 @@
  * times as much time as others. The root of the mean square of their values, which should stand
  * here for the mean, is then up to a quarter more: as much is added.
  *
- * What is exact has no part in this: n and N are samples that are not.
+ * What is exact has no part in this: n and N are samples that are not. What others waited
+ * meanwhile is, if the thread was off the CPU all the while; else it is charged to where the thread
+ * is found, mostly at a tick, which may as well have been elsewhere.
  *
  * The ticks' period is dithered, so that programs in step with the clock are no exception; what
  * this leaves out is bias, such as lost samples or stacks that could not be walked.
@@ -27,7 +29,9 @@
 
 struct view_sum view_sum_of(const struct profile *p, const struct profile_aggregate *a)
 {
-	bool exact = profile_stack_waits(p, a->stack) || event_is_exact(profile_event(p));
+	const struct profile_event *event = profile_event(p);
+	const bool exact = profile_stack_waits(p, a->stack) ||
+			   (event_is_exact(event) && !event_is_charged(event->name));
 
 	return (struct view_sum) {
 		.value = a->value,

@@ -349,7 +349,7 @@ int main(int argc, char **argv)
 	struct recorder *rec;
 	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc, pool, containers, gems, templates, idle, waits, poller, requests;
+	bool gc, pool, containers, gems, templates, idle, waits, poller, requests, wall;
 
 	if (argc != 3)
 		return 2;
@@ -358,7 +358,10 @@ int main(int argc, char **argv)
 	poller = strcmp(kind, "poller") == 0;
 	requests = strcmp(kind, "requests") == 0;
 	meta.by_second = strcmp(kind, "summed") == 0;
-	waits = strcmp(kind, "waits") == 0 || meta.by_second || poller || requests;
+	wall = strcmp(kind, "wall") == 0;
+	if (wall)
+		meta.mode = (char *)"wall";
+	waits = strcmp(kind, "waits") == 0 || meta.by_second || poller || requests || wall;
 	if (idle || waits || strcmp(kind, "events") == 0)
 		add_events(&meta, idle || waits);
 	if (requests)

@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc gems containers merged templates events idle waits summed poller requests pool empty interrupted; do
+for kind in full few gc gems containers merged templates events idle waits wall summed poller requests pool empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -311,6 +311,7 @@ refuse "--requests and --waits exclude each other" report --waits --requests ful
 refuse "--match and --waits exclude each other" report --waits --match x full.data
 refuse "--waits and --event cpu exclude each other" report --waits --event cpu waits.data
 refuse "--waits and --blocker exclude each other" report --waits --blocker waits.data
+refuse "full.data is of the event cpu, --diff wall.data of wall: --event chooses one" flame --diff wall.data full.data
 refuse "--waits and --waker exclude each other" report --waits --waker waits.data
 refuse "--waits needs a --filter that selects one range of times" report --waits --filter 'time < 1s or time > 2s' waits.data
 refuse "full.data has no event 'wait'" report --waits full.data
@@ -585,6 +586,16 @@ if begin "methods in which waits are idle"; then
 	if cmp -s "$out" got; then ok; else not_ok "--idle takes something away"; fi
 fi
 # Three of 2 ms, and one of 2.5 s that has three samples.
+if begin "a part of a recording, by the second"; then
+	run diff --json --normalize time --event wait --from 1s --to 2s waits.data waits.data
+	expect 0 ""
+	if grep -q '"before":{"duration_ns":1000000000,"samples":2,"ns":1000000000,' "$out"; then ok; else not_ok "$(cat "$out")"; fi
+	run report --states --json --from 1s --to 1100ms waits.data
+	if grep -q '"selected_samples":2,"selected_ns":100000000' "$out"; then ok; else not_ok "$(cat "$out")"; fi
+	run report --by time --json --event wait --from 1s --to 1100ms waits.data
+	if grep -o '"from_ns":[0-9]*' "$out" | grep -qx '"from_ns":1000000000'; then ok; else not_ok "$(cat "$out")"; fi
+	if [ "$(grep -o '"from_ns":' "$out" | wc -l)" = 1 ]; then ok; else not_ok "rows of other seconds"; fi
+fi
 if begin "how long waits were"; then
 	lengths='"waits":4,"mean_wait_ns":626500000,"longest_wait_ns":2500000000'
 	for options in "--state disk" "--by state" "--event wait --by thread" "--event wait --root Disk"; do
@@ -682,6 +693,17 @@ if begin "the longest requests"; then
 fi
 # That of 2.5 s is one, though it was sent in three parts.
 if begin "the longest waits"; then
+	# One range of times divides none, also with other terms beside it.
+	run report --waits --json --filter 'time >= 1s and time < 1100ms and state = disk' waits.data
+	expect 0 ""
+	if grep -q '"length_ns":2500000000' "$out"; then ok; else not_ok "a range and another term: $(cat "$out")"; fi
+	# A name that a shell would take apart, or the program for an option.
+	for name in "a b'c.data" "-w.data"; do
+		cp waits.data "./$name"
+		run report --waits -- "$name"
+		eval "run $(sed -n 's/^  around the first one: rbpf \(.*\) > wait.html$/\1/p' "$out")"
+		if grep -q 'Disk#load' "$out"; then expect 0 ""; else not_ok "its command of $name"; fi
+	done
 	run report --waits waits.data
 	expect 0 ""
 	first='^ 2.50 s  0.010s  [0-9:]*\.010  disk  ruby (tid 4242)  Disk#load  /app/disk.rb:3$'
