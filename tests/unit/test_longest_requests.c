@@ -413,7 +413,8 @@ Test(longest_requests, of_cpu_time_as_a_table)
 			    "  ≥2 ms  0.398s  0.02s  A         11  web 1\n"
 			    "  LONGEST: single requests, at least, from the first sample to the "
 			    "last; others may have waited longer without one\n"
-			    "  the first one: rbpf flame -i x.data --event cpu --tid 12 --from 0.050000s --to "
+			    "  the first one: rbpf flame -i x.data --event cpu --tid 12 --from "
+			    "0.050000s --to "
 			    "0.950001s > longest.svg\n",
 			    true);
 	}

@@ -132,6 +132,44 @@ Test(late_waits, are_where_they_belong)
 	expect_replayed(&want);
 }
 
+/* Before some of them are removed, from which it can be told which are late. */
+Test(late_waits, are_placed_among_those_that_are_kept)
+{
+	const struct read_options opts = { .wall = true, .keep_samples = true };
+	struct profile p = PROFILE_INIT;
+	struct heard before = { 0 }, got = { 0 }, want = { 0 };
+	struct read_report report;
+	struct err err = { 0 };
+	struct profile_sample s = { .value = 10, .stack = runs };
+
+	for (uint32_t i = 0; i < 4; i++) {
+		s.ts = BUILDER_START + 1000 * (uint64_t)(i + 1);
+		s.thread = threads[0];
+		s.stack = runs;
+		s.event = BUILDER_CPU;
+		put(&s, &want);
+		s.ts -= 500;
+		s.stack = waits;
+		s.event = BUILDER_WAIT;
+		put(&s, &want);
+	}
+	builder_finish(&b);
+	profile_file_write(&b, path);
+	cr_assert_eq(profile_read(path, &opts, &p, &report, &err), 0, "%s", err.msg);
+	cr_assert_eq(p.n_late, 4);
+	for (size_t i = 0; i < p.n_kept; i++)
+		hear(&before, &p.samples[i]);
+	cr_assert_eq(before.back, 4);
+	cr_assert_eq(profile_place_late(&p), 0);
+	cr_assert_eq(p.n_late, 0);
+	for (size_t i = 0; i < p.n_kept; i++)
+		hear(&got, &p.samples[i]);
+	cr_expect_eq(got.n, want.n);
+	cr_expect_eq(got.sum, want.sum);
+	cr_expect_eq(got.back, 0);
+	profile_deinit(&p);
+}
+
 /* A damaged recording may have any number: what is beyond the limit comes where it is in the file.
  */
 Test(late_waits, more_than_are_put_in_order)

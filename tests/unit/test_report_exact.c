@@ -132,6 +132,22 @@ Test(report_exact, errors_of_methods)
 	json_decref(root);
 }
 
+/* What others waited is known to the ns; to which method of who computes it is charged, by ticks.
+ */
+Test(report_exact, errors_of_what_others_waited)
+{
+	json_t *root, *rows;
+
+	add_both();
+	memcpy(b.out.profile.meta.events[0].name, EVENT_LOCK, sizeof(EVENT_LOCK));
+	b.out.profile.meta.events[0].period = 0;
+	root = json_loads(render(report_json), 0, NULL);
+	rows = json_object_get(root, "rows");
+	expect_error(row_of(rows, "A#read"), "self_error_ns", ERROR_OF_TEN);
+	expect_error(row_of(rows, "(waits for the network)"), "self_error_ns", 0);
+	json_decref(root);
+}
+
 Test(report_exact, errors_of_callers_and_callees)
 {
 	json_t *root, *method;

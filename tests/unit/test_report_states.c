@@ -9,6 +9,7 @@
 #include "report/report.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
+#include "view/reshape.h"
 
 static struct profile_builder b;
 static uint32_t runs, sleeps, disk;
@@ -112,6 +113,31 @@ Test(report_states, of_a_part)
 	cr_expect(strstr(buf_str(&out), "  1.00s  100.0%  60.0%  10.0%  30.0%"), "%s",
 		  buf_str(&out));
 	cr_expect(strstr(buf_str(&out), "states add up to 1.0 s of 1.0 s"), "%s", buf_str(&out));
+}
+
+/* Of a subtree the kernel's account of the whole thread says nothing. */
+Test(report_states, of_a_subtree)
+{
+	struct reshape_options root = { .has_root = true };
+	struct view_filter f = { 0 };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	uint32_t thread, inner;
+
+	builder_process(&b, 42, "ruby app.rb");
+	thread = add_thread(1, 600, 300, 100);
+	inner = builder_path(&b, "x|inner");
+	builder_sample(&b, thread, inner, 200 * NSEC_PER_MSEC, 0);
+	b.out.profile.threads[thread].cpu_ns = 800 * NSEC_PER_MSEC;
+	b.out.profile.threads[thread].cpu_known = true;
+	b.out.profile.threads[thread].went_on = sleeps;
+	cr_assert_eq(regcomp(&root.root, "^inner$", REG_EXTENDED | REG_NOSUB), 0);
+	builder_finish(&b);
+	cr_assert_eq(profile_reshape(&b.out.profile, &f, &root), 0);
+	regfree(&root.root);
+	cr_expect_eq(b.out.profile.threads[thread].went_on, 0, "it is outside");
+	render(&f, REPORT_NO_LIMIT, &out);
+	cr_expect(strstr(buf_str(&out), "0.20s  100.0%"), "%s", buf_str(&out));
+	cr_expect_null(strstr(buf_str(&out), "ELAPSED"), "%s", buf_str(&out));
 }
 
 /* Waits that are longer than the recording, of the threads that are shown. */

@@ -105,6 +105,33 @@ Test(sample_parts, of_a_moment)
 		cr_assert_not(sample_part_before(&b.out.profile, &run, at, &s));
 }
 
+/* What others waited meanwhile has the stack of the wait, and a value that may be longer than it.
+ */
+Test(sample_parts, of_what_others_waited)
+{
+	const struct profile_sample charge = {
+		.ts = 10, .value = 30, .stack = waits, .event = BUILDER_GVL
+	};
+	struct profile *p = &b.out.profile;
+	struct taken t = { .cut = END };
+	struct profile_sample s;
+
+	builder_states(&b);
+	for (uint64_t at = 1; at < END; at++) {
+		s = charge;
+		cr_expect_eq(sample_part_within(p, &s, at, END), at <= 10);
+		cr_expect_eq(s.value, 30);
+		cr_expect_not(sample_part_before(p, &s, at, &s));
+	}
+	p->n_cuts = 1;
+	p->cuts[0] = 5;
+	s = charge;
+	s.value = 8;
+	cr_expect_eq(sample_parts_between_cuts(p, s, take, &t), 0);
+	cr_expect_eq(t.n, 1);
+	p->n_cuts = 0;
+}
+
 Test(sample_parts, between_cuts)
 {
 	struct profile *p = &b.out.profile;

@@ -302,6 +302,7 @@ Test(summary, cpu_differs)
 	expect_warned(&t, 105000, 100000, NULL);
 	expect_warned(&t, 112000, 100000,
 		      "\n  warning: the samples stand for 12.0% more CPU time than was used: ");
+	expect_warned(&t, 20, 2, NULL);	  /* two samples of what used hardly any */
 	expect_warned(&t, 1000, 0, NULL); /* the account is unknown */
 	expect_warned(&t, 0, 10000, "\n  warning: 100.0% of the CPU time was not sampled, ");
 	cr_expect_not(summary_cpu_differs(&t, 0));
