@@ -344,6 +344,10 @@ static void say_child_status(struct run *run, bool failed)
 		if (!s->child_ended)
 			nanosleep(&(struct timespec) { .tv_nsec = CHILD_PAUSE_NS }, NULL);
 	}
+	/* -d ends a recording, and not the program. */
+	if (!s->child_ended && !stop_signals())
+		cmd_info(run->ctx, "%s (pid %d) goes on, and is not recorded any more",
+			 run->opts->command[0], (int)s->child.pid);
 	if (!s->child_ended || !*status || stop_signals())
 		return;
 	if (WIFSIGNALED(*status))

@@ -80,13 +80,27 @@ bool environment_keeps_pages_shared(void)
 	return has_capability(CAP_DAC_READ_SEARCH);
 }
 
-/* It may have what is needed all the same: distributions bring much of newer kernels to theirs. */
-static bool is_older(const char *release)
+static bool is_older(const char *release, unsigned int than_major, unsigned int than_minor)
 {
 	unsigned int major, minor;
 
 	return sscanf(release, "%u.%u", &major, &minor) == 2 &&
-	       (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR));
+	       (major < than_major || (major == than_major && minor < than_minor));
+}
+
+/* BPF's ring buffer takes a lock there that may sleep, where nothing may: "bpf: Use raw_spinlock_t
+ * in ringbuf" is of 6.12. */
+bool environment_may_hang(const char *release, bool realtime)
+{
+	return realtime && is_older(release, 6, 12);
+}
+
+static bool is_realtime(void)
+{
+	_cleanup_close_ int fd = open("/sys/kernel/realtime", O_RDONLY | O_CLOEXEC);
+	char c;
+
+	return fd >= 0 && read(fd, &c, 1) == 1 && c == '1';
 }
 
 static void probe_kernel(struct environment_row *row)
@@ -96,9 +110,19 @@ static void probe_kernel(struct environment_row *row)
 	row->name = "kernel";
 	row->needed = true;
 	row->ok = !uname(&u);
-	if (row->ok)
-		snprintf(row->detail, sizeof(row->detail), "%.64s %.32s%s", u.release, u.machine,
-			 is_older(u.release) ? ": older than 5.10, with which rbpf is tested" : "");
+	if (!row->ok)
+		return;
+	/* It may have what is needed: distributions bring much of newer kernels to theirs. */
+	snprintf(row->detail, sizeof(row->detail), "%.64s %.32s%s", u.release, u.machine,
+		 is_older(u.release, OLDEST_MAJOR, OLDEST_MINOR)
+			 ? ": older than 5.10, with which rbpf is tested"
+			 : "");
+	if (!environment_may_hang(u.release, is_realtime()))
+		return;
+	row->ok = false;
+	snprintf(row->detail, sizeof(row->detail),
+		 "BPF programs could hang this kernel (%.64s with PREEMPT_RT)", u.release);
+	snprintf(row->hint, sizeof(row->hint), "with PREEMPT_RT rbpf needs Linux 6.12 or newer");
 }
 
 static void probe_btf(struct environment_row *row)

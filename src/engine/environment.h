@@ -48,6 +48,9 @@ bool environment_sees_all_processes(void);
  */
 bool environment_keeps_pages_shared(void);
 
+/* Whether recording could hang a kernel of @release, which has PREEMPT_RT if @realtime. */
+bool environment_may_hang(const char *release, bool realtime);
+
 /*
  * Whether this process may read other processes' memory and load BPF programs: root, or CAP_BPF,
  * CAP_PERFMON and CAP_SYS_PTRACE.

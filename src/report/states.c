@@ -20,8 +20,11 @@
 #include "view/thread_series.h"
 #include "view/thread_states.h"
 
-/* Beside those of the states: ELAPSED, SUM, gvl-held and THREAD; FROM, CLOCK, TIME and gvl-held. */
-#define OTHER_COLUMNS 4
+/*
+ * Beside those of the states: ELAPSED, SUM, gvl-held, THREAD and PROCESS; FROM, CLOCK, TIME and
+ * gvl-held.
+ */
+#define OTHER_COLUMNS 5
 
 _Static_assert(STATES + OTHER_COLUMNS <= TABLE_MAX_COLUMNS, "each state can have a column");
 
@@ -94,6 +97,12 @@ static void add_states(const struct thread_states *t, const uint8_t *shown, size
 	add_share(table, t->held_ns, t->sum_ns);
 }
 
+/* Whether threads of several processes are shown, which may have the same names. */
+static bool tells_process(const struct report *r)
+{
+	return !by_time(r) && owners_of(r) == OWNER_THREAD && r->rec->profile.n_processes > 1;
+}
+
 static void add_owner(const struct report *r, const struct thread_states *t, bool in_part,
 		      const uint8_t *shown, size_t n, struct table *table)
 {
@@ -110,6 +119,13 @@ static void add_owner(const struct report *r, const struct thread_states *t, boo
 		owner_label(&r->rec->profile, kind, t->id, &name);
 	if (t->id != PROFILE_NONE && kind != OWNER_THREAD)
 		buf_addf(&name, ", %s", num_of(t->n_threads, "thread", "threads").s);
+	table_cell(table, "%s", buf_str(&name));
+	if (!tells_process(r))
+		return;
+	buf_reset(&name);
+	if (t->id != PROFILE_NONE)
+		owner_label(&r->rec->profile, OWNER_PROCESS, r->rec->profile.threads[t->id].process,
+			    &name);
 	table_cell(table, "%s", buf_str(&name));
 }
 
@@ -225,6 +241,8 @@ static size_t choose_columns(const struct report *r, bool in_part, const uint8_t
 	if (!by_time(r))
 		columns[at++] = (struct table_column) { titles[owners_of(r)], TABLE_LEFT,
 							TABLE_CUT_MIDDLE };
+	if (tells_process(r))
+		columns[at++] = (struct table_column) { "PROCESS", TABLE_LEFT, TABLE_CUT_MIDDLE };
 	return at;
 }
 

@@ -298,6 +298,16 @@ class AttachTest < LiveTest
     assert_match(/cannot run no-such-ruby: .*\n  hint: sudo has a PATH of its own: .* -- no-such-ruby/, result.err)
   end
 
+  # -d ends the recording, and not the program.
+  def test_a_command_that_goes_on
+    command = ruby.command('-e', 'puts Process.pid; $stdout.flush; sleep 3; puts :ended')
+    result = Rbpf.run('record', '-d', '500ms', '-o', path('rbpf.data'), '--as-root', '--', *command)
+    assert_equal 0, result.code, result.err
+    pid = result.out[/\A\d+/].to_i
+    assert_match(/^rbpf: \S+ \(pid #{pid}\) goes on, and is not recorded any more$/, result.err)
+    Process.kill(:KILL, pid)
+  end
+
   # What stands on command lines may be secret: with --no-arguments only which program it is stays, of a process that is
   # forked and of one that is no Ruby, too; and of a title what has no arguments.
   ARGUMENTS = {
