@@ -304,8 +304,12 @@ static int add_rows(const struct top_model *m, const struct top_choice *choice,
 		page->n_shown++;
 	}
 	if (!r && !m->n_rows)
-		r = add_line(page, f, TOP_DIM,
-			     m->n_hidden ? "no row fits the filter" : "no samples in this time");
+		r = add_line(
+			page, f, TOP_DIM,
+			m->n_hidden ? "no row fits the filter"
+			: m->only_waits
+				? "nothing used a CPU in this time; the view 'states' has the waits"
+				: "no samples in this time");
 	return r;
 }
 

@@ -259,7 +259,8 @@ int top_model_build(struct top_model *m, struct window *w, const struct top_choi
 		r = top_profile(w, m->range, event_of(choice), &p);
 	if (r)
 		goto out;
-	m->samples = p->totals.samples;
+	m->samples = p->n_samples;
+	m->only_waits = !m->samples && p->totals.samples;
 	m->cpu_ns = p->totals.cpu_sampled_ns;
 	m->gc_ns = p->totals.gc_ns;
 	m->gc_unknown_ns = p->totals.gc_unknown_ns;

@@ -33,7 +33,8 @@ struct top_model {
 	struct buf text; /* of all rows */
 	struct window_range range;
 	uint64_t window_ns; /* how long that is */
-	uint64_t samples;   /* in it, of CPU time … */
+	uint64_t samples;   /* in it, of CPU time or of what is shown in its place … */
+	bool only_waits;    /* there are none, but others */
 	uint64_t cpu_ns;
 	uint64_t gc_ns;		/* of cpu_ns … */
 	uint64_t gc_unknown_ns; /* … and what may be garbage collection or not */

@@ -105,6 +105,15 @@ class TopTest < LiveTest
     assert_equal [command[0]], seconds.flat_map { |second| second['processes'].map { |process| process['command'] } }.uniq
   end
 
+  # Views of CPU time count no samples of waits.
+  def test_nothing_but_waits
+    target = start_command(ruby.command('-e', 'puts %({"waiting":1}); $stdout.flush; sleep'))
+    target.wait_for('waiting')
+    text = Rbpf.read('top', '--once', '-d', '1s', '--mode', 'states', '-p', target.pid)
+    assert_match(/^methods .* 0 samples$/, text)
+    assert_match(/^nothing used a CPU in this time; the view 'states' has the waits$/, text)
+  end
+
   def test_once
     target = start('burn.rb', 60, 1)
     target.wait_for('waiting')
