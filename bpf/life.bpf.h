@@ -331,9 +331,10 @@ int registers(struct bpf_iter__task *ctx)
 		r = entry_registers(&rec->regs, end_of_stack(task), &room);
 	rec->has_regs = !r && !(task->flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER));
 	rec->switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
-	rec->kept = is_frozen(task, task_state(task), task->flags) ? RBPF_KEPT_FROZEN
-		    : is_throttled(task)			   ? RBPF_KEPT_THROTTLED
-								   : RBPF_KEPT_NOT;
+	rec->kept = is_frozen(task, task_state(task), task->flags, counts_as_frozen(task))
+			    ? RBPF_KEPT_FROZEN
+		    : is_throttled(task) ? RBPF_KEPT_THROTTLED
+					 : RBPF_KEPT_NOT;
 	take_time_in_state(rec, task);
 	bpf_seq_write(ctx->meta->seq, rec, sizeof(*rec));
 	return 0;

@@ -24,7 +24,10 @@ static __always_inline struct rbpf_known_wait *lock_known(const struct wait *wai
 	return known && known->since == wait->since ? known : NULL;
 }
 
-/* It counts among those for its Mutex, from when the first of these began that was seen. */
+/*
+ * It counts among those for its Mutex: all of it, unless one that was seen to begin later came
+ * first, for then times of that Mutex count from there on (gvl.base).
+ */
 static __noinline int lock_known_begin(struct rbpf_known_wait *known, __u32 tgid)
 {
 	struct gvl *g = gvl_find(known->mutex, tgid);

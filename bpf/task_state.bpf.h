@@ -24,12 +24,13 @@ static __always_inline bool counts_as_frozen(const struct task_struct *task)
 /*
  * Whether @task, in @state and with @flags, is frozen with its control group: before 6.1 and with
  * version 1 it has PF_FROZEN. With version 2 it sleeps as others do, on the way back to the
- * program, and keeps JOBCTL_TRAP_FREEZE until it is thawed.
+ * program, and keeps JOBCTL_TRAP_FREEZE until it is thawed. @counted: counts_as_frozen().
  */
-static __always_inline bool is_frozen(const struct task_struct *task, __u32 state, __u32 flags)
+static __always_inline bool is_frozen(const struct task_struct *task, __u32 state, __u32 flags,
+				      bool counted)
 {
 	return state & TASK_FROZEN || flags & PF_FROZEN ||
-	       (counts_as_frozen(task) && BPF_CORE_READ(task, jobctl) & JOBCTL_TRAP_FREEZE);
+	       (counted && BPF_CORE_READ(task, jobctl) & JOBCTL_TRAP_FREEZE);
 }
 
 /*

@@ -34,13 +34,16 @@ static __noinline int task_syscall(struct syscall *ret, struct task_struct *task
 static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u32 flags,
 				struct syscall *s, bool known)
 {
+	bool counted;
+
 	if (!state)
 		return is_throttled(task) ? RBPF_WAIT_THROTTLED : RBPF_WAIT_CPU;
-	if (state & (TASK_STOPPED | TASK_TRACED) || is_frozen(task, state, flags))
+	counted = counts_as_frozen(task);
+	if (state & (TASK_STOPPED | TASK_TRACED) || is_frozen(task, state, flags, counted))
 		return RBPF_WAIT_STOPPED;
 	if (!known || flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER))
 		return RBPF_WAIT_OTHER;
-	if (counts_as_frozen(task))
+	if (counted)
 		return RBPF_WAIT_CHILD;
 	return s->number < 0 ? RBPF_WAIT_FAULT : wait_in_syscall(task, s);
 }

@@ -88,8 +88,10 @@ static bool is_older(const char *release, unsigned int than_major, unsigned int 
 	       (major < than_major || (major == than_major && minor < than_minor));
 }
 
-/* BPF's ring buffer takes a lock there that may sleep, where nothing may: "bpf: Use raw_spinlock_t
- * in ringbuf" is of 6.12. */
+/*
+ * BPF's ring buffer takes a lock there that may sleep, where nothing may: "bpf: Use raw_spinlock_t
+ * in ringbuf" is of 6.12.
+ */
 bool environment_may_hang(const char *release, bool realtime)
 {
 	return realtime && is_older(release, 6, 12);
