@@ -147,3 +147,82 @@ Test(mutex, self_of_the_innermost_frame)
 			     img->version);
 	}
 }
+
+/* ---- who waits for it ---- */
+
+static void stands_in(struct ruby_image *img, struct image_thread *t, uint64_t self)
+{
+	image_push(t, &(struct image_frame) { .flags = IMAGE_CFUNC_FRAME | IMAGE_CFRAME |
+						       IMAGE_LOCAL });
+	image_put64(img, image_get64(img, t->ec + 16) + 24, self);
+}
+
+/* A Mutex that @owner holds, for which @waiter is in the queue with its head @head bytes into it.
+ */
+static uint64_t queued_for(struct ruby_image *img, const struct image_thread *owner,
+			   const struct image_thread *waiter, uint64_t head)
+{
+	const uint64_t words[6] = { 0 };
+	uint64_t object = wrap(img, words, 6, false), data = image_get64(img, object + 32);
+	uint64_t held = image_get64(img, mutex_of(img, owner, false) + 32);
+	uint64_t node = image_alloc(img, 40) + 24;
+
+	image_put64(img, data, image_get64(img, held));
+	image_put64(img, data + 8, image_get64(img, held + 8));
+	image_put64(img, node - 16, waiter->th);
+	for (uint64_t at = 0; at <= 8; at += 8) {
+		image_put64(img, node + at, data + head);
+		image_put64(img, data + head + at, node);
+	}
+	return object;
+}
+
+Test(mutex, who_waits_for_it)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		for (uint64_t head = 16; head <= 24; head += 8) {
+			struct image_thread a = image_thread(img, 64), b = image_thread(img, 64);
+			const uint64_t object = queued_for(img, &a, &b, head);
+			const uint64_t monitor[] = { 3, 0x7f0000000008ull, object };
+			uint64_t mutex = 0, owner = 0;
+
+			stands_in(img, &b, object);
+			cr_expect_eq(ruby_mutex_waited_for(&img->vm, b.ec, b.th, &mutex, &owner), 0,
+				     "%s", img->version);
+			cr_expect_eq(mutex, image_get64(img, object + 32), "%s", img->version);
+			cr_expect_eq(owner, a.th, "%s", img->version);
+			stands_in(img, &b, wrap(img, monitor, 3, false));
+			mutex = owner = 0;
+			cr_expect_eq(ruby_mutex_waited_for(&img->vm, b.ec, b.th, &mutex, &owner), 0,
+				     "%s", img->version);
+			cr_expect_eq(mutex, image_get64(img, object + 32), "%s", img->version);
+			cr_expect_eq(owner, a.th, "%s", img->version);
+			/* As a ConditionVariable lets it sleep. */
+			stands_in(img, &a, object);
+			cr_expect_eq(ruby_mutex_waited_for(&img->vm, a.ec, a.th, &mutex, &owner),
+				     -ENOENT, "%s", img->version);
+		}
+	}
+}
+
+/* What its memory says may lead anywhere. */
+Test(mutex, queues_that_are_none)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_thread a = image_thread(img, 64), b = image_thread(img, 64);
+		const uint64_t object = queued_for(img, &a, &b, 16);
+		const uint64_t data = image_get64(img, object + 32);
+		uint64_t mutex = 1, owner = 1;
+
+		stands_in(img, &b, object);
+		image_put64(img, data + 24, 0x10000);
+		cr_expect_eq(ruby_mutex_waited_for(&img->vm, b.ec, b.th, &mutex, &owner), -ENOENT);
+		stands_in(img, &b, image_string_embed(img, "text", 4));
+		cr_expect_eq(ruby_mutex_waited_for(&img->vm, b.ec, b.th, &mutex, &owner), -ENOENT);
+		stands_in(img, &b, 0x10000);
+		cr_expect_neq(ruby_mutex_waited_for(&img->vm, b.ec, b.th, &mutex, &owner), 0);
+		cr_expect(mutex == 1 && owner == 1, "left alone");
+	}
+}
