@@ -6,6 +6,7 @@
 #ifndef RBPF_LIFE_BPF_H
 #define RBPF_LIFE_BPF_H
 
+#include "lock_known.bpf.h"
 #include "task_state.bpf.h"
 
 /*
@@ -219,8 +220,10 @@ int BPF_PROG(on_free, struct task_struct *task)
 	__u32 tgid = task->tgid, tid = task->pid;
 
 	/* Also of a process that is followed no more: user space may have told its code late. */
-	if (waits_too)
+	if (waits_too) {
 		wait_forget(tid);
+		lock_known_forget(tid, tgid);
+	}
 	set_taken_over(tid, false);
 	if (tid == tgid)
 		forget_memory(tgid);

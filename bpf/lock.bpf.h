@@ -230,6 +230,11 @@ static __noinline int lock_charge_before(__u32 walk_id, __u64 mutex)
 	if (!wait || wait->since || (wait->lock != mutex && wait->held != mutex))
 		return 0;
 	wait->lock = wait->held = 0;
+	/* What was not seen to begin has no stacks: where the thread is now has to do. */
+	if (wait->flags & RBPF_WAIT_BEFORE || wait->status == RBPF_NO_RUBY) {
+		gvl_charge_sample(w, mutex, RBPF_EVENT_LOCK);
+		return 1;
+	}
 	stack = s->stack, native = s->native, request = s->request;
 	status = s->status, flags = s->flags, span = s->span;
 	s->stack = wait->stack, s->native = wait->native, s->request = wait->request;

@@ -6,7 +6,7 @@
  * others wait for a Mutex that was locked before; the next one that has it would be, for all of it.
  *
  * Such a wait counts from when an iterator takes it up, lock_known_take(). It may end on another
- * CPU just then, and not be counted off: at the next look it is.
+ * CPU just then, and not be counted off: at the next look, or when the thread has gone, it is.
  */
 #ifndef RBPF_LOCK_KNOWN_BPF_H
 #define RBPF_LOCK_KNOWN_BPF_H
@@ -62,9 +62,8 @@ static __always_inline void lock_known_count_off(struct rbpf_known_wait *known, 
 }
 
 /*
- * @wait, a copy of what thread @tid waits for, goes on: take it up, if user space has told of it
- * since. Or what was taken up of the thread has ended. No part of its callers, whose stack is
- * short.
+ * @wait of thread @tid goes on: take it up, if user space has told of it since. Or what was taken
+ * up of the thread has ended. No part of its callers, whose stack is short.
  */
 static __noinline int lock_known_take(const struct wait *wait, __u32 tid)
 {
@@ -77,8 +76,23 @@ static __noinline int lock_known_take(const struct wait *wait, __u32 tid)
 	} else if (!known->counted) {
 		lock_known_begin(known, wait->tgid);
 		lock_known_note_owner(known, wait->tgid);
+		/* It may have ended before it was counted. */
+		if (*(const volatile __u64 *)&wait->since != known->since)
+			lock_known_count_off(known, wait->tgid, known->counted);
 	}
 	return 0;
+}
+
+/* Thread @tid of process @tgid is forgotten, whatever it waits for. */
+static __always_inline void lock_known_forget(__u32 tid, __u32 tgid)
+{
+	struct rbpf_known_wait *known;
+
+	known = any_known ? bpf_map_lookup_elem(&known_waits, &tid) : NULL;
+	if (!known)
+		return;
+	lock_known_count_off(known, tgid, known->counted);
+	bpf_map_delete_elem(&known_waits, &tid);
 }
 
 /* @wait is over, of which this is known: from now on it is as if it had been seen to begin. */

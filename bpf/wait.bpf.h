@@ -400,7 +400,7 @@ int open_waits(struct bpf_iter__task *ctx)
 		fresh = *wait;
 		barrier();
 		if (any_known)
-			lock_known_take(&fresh, tid);
+			lock_known_take(wait, tid);
 		if (!only_take_known && fresh.since &&
 		    fresh.since == *(volatile __u64 *)&wait->since &&
 		    fresh.runtime == task->se.sum_exec_runtime && now >= fresh.since + open_wait_ns)

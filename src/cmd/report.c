@@ -241,7 +241,6 @@ static size_t longest_wanted(const struct report_line *line, size_t usual, size_
 	return line->limit && line->limit < most ? (size_t)line->limit : most;
 }
 
-/* Whether what is selected by states says itself which idle waits are wanted. */
 /* Whether single waits can be told of @rec, and of what is selected of it. */
 static int check_waits(const struct recording *rec, struct err *err)
 {
@@ -367,7 +366,7 @@ static struct read_options needs_of(const struct report_line *line, renderer ren
 
 	return (struct read_options) {
 		.wall = is_of_all_time(line),
-		.gvl_caused = is_of_all_time(line) && !view_filter_by_state(filter),
+		.gvl_caused = is_of_all_time(line),
 		.keep_samples = (by_time && (is_shaped(line) || line->states)) ||
 				(longest && is_shaped(line)),
 		.read_again = by_time || (longest && longest_requests_need_samples(filter)),
@@ -423,7 +422,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	needs = needs_of(line, render, filter);
 	/* These leave samples out, and who was charged with what is not known any more. */
 	report.gvl_pairs = is_of_all_time(line) && !is_shaped(line);
-	report.with_idle = view_filter_by_state(filter);
+	report.by_state = view_filter_by_state(filter);
 	r = (is_of_any_event(line, filter) ? cmd_open_recording_of_any_event : cmd_open_recording)(
 		ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)

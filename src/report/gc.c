@@ -153,7 +153,8 @@ static int add_tables(const struct report *r, const struct gc_report *gc, struct
 
 int report_gc(const struct report *r, struct buf *out, struct err *err)
 {
-	enum value_unit unit = profile_event(&r->rec->profile)->unit;
+	const struct profile_event *event = profile_event(&r->rec->profile);
+	enum value_unit unit = event->unit;
 	_cleanup_gc_report_ struct gc_report gc = GC_REPORT_INIT;
 	int ret;
 
@@ -171,7 +172,8 @@ int report_gc(const struct report *r, struct buf *out, struct err *err)
 		return err_oom(err);
 	report_footer(r, out);
 	if (gc.all.samples >= REPORT_FEW_SAMPLES && gc.gc.samples &&
-	    gc.gc.samples < REPORT_FEW_SAMPLES && !event_is_exact(profile_event(&r->rec->profile)))
+	    gc.gc.samples < REPORT_FEW_SAMPLES &&
+	    (!event_is_exact(event) || event_is_charged(event->name)))
 		buf_addf(out, "  few samples: %s of garbage collection\n",
 			 num_count(gc.gc.samples).s);
 	return buf_failed(out) ? err_oom(err) : 0;

@@ -40,8 +40,13 @@ struct report {
 	bool inverted;	/* of report_tree(): callers below */
 	bool gvl_pairs; /* of report_requests(): say which made which wait (view/gvl_pairs.h) … */
 	size_t longest; /* … and list so many single ones (view/longest_requests.h); 0: none */
-	size_t waits;	/* of report_waits(): so many (view/longest_waits.h) … */
-	bool with_idle; /* … also those of threads that have nothing to do */
+	size_t waits;	/* of report_waits(): so many (view/longest_waits.h) */
+	/*
+	 * States were asked for: idle waits are listed, too, and what others waited meanwhile is
+	 * not known, for that is of no state. (profile_reshape() may have dropped that from the
+	 * filter.)
+	 */
+	bool by_state;
 	const regex_t
 		*match; /* rows of the tables of report_flat() whose name matches; NULL: all */
 	const regex_t *method;	    /* of report_neighbours(): whose … */

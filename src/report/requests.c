@@ -14,7 +14,6 @@
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/gvl_pairs.h"
-#include "view/filter.h"
 #include "view/request.h"
 #include "view/request_stats.h"
 
@@ -135,12 +134,6 @@ static int add_table(const struct report *r, const struct request_stats *stats, 
 	return report_add_table(r, &table, out);
 }
 
-/* What others waited meanwhile is of no state: where one is asked for it is not known. */
-static bool tells_caused(const struct report *r)
-{
-	return !r->filter || !view_filter_by_state(r->filter);
-}
-
 /* With waits: what others waited for the GVL matters more than what each took. */
 static int add_wall_table(const struct report *r, const struct request_stats *stats,
 			  struct buf *out)
@@ -161,7 +154,7 @@ static int add_wall_table(const struct report *r, const struct request_stats *st
 		table_cell(&table, "%s", num_column(UNIT_NS, cpu_time(row)).s);
 		table_cell(&table, "%s", num_column(UNIT_NS, row->states[STATE_GVL]).s);
 		table_cell(&table, "%s",
-			   tells_caused(r) ? num_column(UNIT_NS, row->gvl_caused).s : "-");
+			   r->by_state ? "-" : num_column(UNIT_NS, row->gvl_caused).s);
 		table_cell(&table, "%s", row->requests ? num_count(row->requests).s : "-");
 		add_length(row, &row->p50, &table);
 		add_length(row, &row->p99, &table);
@@ -378,7 +371,7 @@ static void row_json(const struct report *r, const struct request_row *row, stru
 	json_u64(j, "p99_ns", row->p99.least);
 	json_u64(j, "p99_most_ns", row->p99.most);
 	if (with_states(r)) {
-		if (tells_caused(r))
+		if (!r->by_state)
 			json_u64(j, "gvl_caused_ns", row->gvl_caused);
 		json_object_begin(j, "states");
 		for (size_t i = 0; i < STATES; i++)
@@ -444,7 +437,7 @@ static void row_csv(const struct report *r, const struct request_row *row, struc
 	}
 	if (with_states(r)) {
 		buf_addch(out, ',');
-		if (tells_caused(r))
+		if (!r->by_state)
 			buf_add_u64(out, row->gvl_caused);
 	}
 	for (size_t i = 0; i < STATES && with_states(r); i++) {

@@ -33,7 +33,7 @@ static int say_none(const struct report *r, const struct longest_waits *list, st
 static int build(const struct report *r, struct longest_waits *ret, struct err *err)
 {
 	int failed = longest_waits_build(&r->rec->profile, r->filter, &r->from, r->waits,
-					 r->with_idle, ret, err);
+					 r->by_state, ret, err);
 
 	return failed || ret->n ? failed : say_none(r, ret, err);
 }

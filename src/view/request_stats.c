@@ -58,8 +58,8 @@ static void add_aggregate(const struct profile_aggregate *a, bool caused, unsign
 	profile_add(&stats->states[state], a->value);
 }
 
-/* @threads: those that have selected samples. */
-static int add_samples(const struct profile *p, const struct view_selection *sel,
+/* @threads: those that have selected samples. @by_state: states were asked for. */
+static int add_samples(const struct profile *p, const struct view_selection *sel, bool by_state,
 		       struct request_stats *stats, bool *threads)
 {
 	_cleanup_free_ uint8_t *states = NULL;
@@ -72,7 +72,8 @@ static int add_samples(const struct profile *p, const struct view_selection *sel
 		const struct profile_aggregate *a = &p->aggregates[i];
 		const bool caused = a->event != p->event;
 
-		if (!view_selected(sel, a))
+		/* What others waited meanwhile is of no state. */
+		if (!view_selected(sel, a) || (caused && by_state))
 			continue;
 		add_aggregate(a, caused, state_of(states, a->stack, a->flags) & STATE_MASK, stats);
 		if (p->by_thread)
@@ -215,7 +216,7 @@ int request_stats_build(const struct profile *p, const struct view_filter *f,
 		return -ENOMEM;
 	for (size_t i = 0; i < stats.n_rows; i++)
 		stats.rows[i].kind = (uint32_t)i;
-	r = add_samples(p, sel, &stats, threads);
+	r = add_samples(p, sel, f && view_filter_by_state(f), &stats, threads);
 	if (!r)
 		r = measure(p, sel, threads, &stats);
 	if (!r)

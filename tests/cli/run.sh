@@ -690,6 +690,14 @@ if begin "the longest requests"; then
 	done
 	run report --requests --csv requests.data
 	if [ "$(wc -l < "$out")" = 3 ]; then ok; else not_ok "CSV has other rows"; fi
+	# What others waited meanwhile is of no state; but who made which wait, and what the longest did, is known.
+	for options in "--state network" "--filter 'state = network'" "--filter 'state = network' --root Cart"; do
+		eval "run report --requests --json $options requests.data"
+		if ! grep -q gvl_caused_ns "$out" && grep -q '"longest":\[{[^]]*"states":{"user":' "$out"; then expect 0 ""
+		else not_ok "$options: $(cat "$out")"; fi
+	done
+	run report --requests --csv --state network requests.data
+	if tail -n 1 "$out" | grep -q ',,'; then ok; else not_ok "CSV: $(cat "$out")"; fi
 fi
 # That of 2.5 s is one, though it was sent in three parts.
 if begin "the longest waits"; then
