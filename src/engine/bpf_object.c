@@ -27,7 +27,7 @@
 #define MAX_WAITS	32768u /* threads that have been off the CPU and live */
 /* GVLs and Mutexes, and who holds those: what is beyond is forgotten, least recently used first. */
 #define MAX_GVLS	16384u
-#define MAX_KNOWN_WAITS 4096u /* of threads that slept already; at first some are told each ms */
+#define MAX_KNOWN_WAITS 4096u /* of threads that slept already when they came to be recorded */
 
 int bpf_object_refused(int r, const char *what, struct err *err)
 {
