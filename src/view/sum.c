@@ -18,10 +18,10 @@
  * times as much time as others. The root of the mean square of their values, which should stand
  * here for the mean, is then up to a quarter more: as much is added.
  *
- * What is exact has no part in this: n and N are samples that are not. What others waited
- * meanwhile is, if the thread was off the CPU all the while; else it is charged to where the thread
- * is found, mostly at a tick, which may as well have been elsewhere. Some such charges are much
- *larger than others: then this is less than what chance does.
+ * What is exact has no part in this: n and N are samples that are not. What others waited meanwhile
+ * is exact if the thread was off the CPU all the while; else it is charged to where the thread is
+ * found, mostly at a tick, which may as well have been elsewhere. Some such charges are much larger
+ * than others: then this is less than what chance does.
  *
  * The ticks' period is dithered, so that programs in step with the clock are no exception; what
  * this leaves out is bias, such as lost samples or stacks that could not be walked.
