@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -304,8 +303,7 @@ static int check_same_event(const struct flame_base *base, const struct recordin
 {
 	const struct profile_event *event = profile_event(&rec->profile);
 
-	if (!line->diff ||
-	    (!strcmp(base->event.name, event->name) && base->event.unit == event->unit))
+	if (!line->diff || event_is_same(&base->event, event))
 		return 0;
 	return err_set(err, -EINVAL, ERR_USAGE,
 		       "%s is of the event %s, --diff %s of %s: --event chooses one", rec->path,

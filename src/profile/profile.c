@@ -58,6 +58,11 @@ bool event_is_cpu(const struct profile_event *event)
 	return !strcmp(event->name, EVENT_CPU) && event->unit == UNIT_NS;
 }
 
+bool event_is_same(const struct profile_event *a, const struct profile_event *b)
+{
+	return !strcmp(a->name, b->name) && a->unit == b->unit;
+}
+
 bool event_is_charged(const char *name)
 {
 	static const char *const charged[] = { EVENT_GVL, EVENT_LOCK, EVENT_CAUSED };

@@ -87,6 +87,9 @@ bool event_is_cpu(const struct profile_event *event);
  */
 bool event_is_of_own_time(const char *name);
 
+/* Whether samples of both can be compared: of one name, in one unit. */
+bool event_is_same(const struct profile_event *a, const struct profile_event *b);
+
 /* Whether its samples are of what others waited meanwhile. */
 bool event_is_charged(const char *name);
 /* Whether there is a sample of all that happened, so that sums of values are no estimates. */

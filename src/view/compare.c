@@ -192,7 +192,7 @@ static int same_event(struct comparison *c, const struct profile *p)
 {
 	const struct profile_event *event = profile_event(p);
 
-	if (c->has_event && (strcmp(c->event.name, event->name) || c->event.unit != event->unit))
+	if (c->has_event && !event_is_same(&c->event, event))
 		return -EMEDIUMTYPE;
 	if (!c->has_event)
 		c->event = *event;
