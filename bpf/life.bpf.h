@@ -9,22 +9,6 @@
 #include "lock_known.bpf.h"
 #include "task_state.bpf.h"
 
-/*
- * A new thread is put into the queue of a CPU, whose clock the scheduler has just read. On the way
- * from one thread to the next it does that, too, but there are many more of these.
- */
-SEC("tp_btf/sched_wakeup_new")
-int BPF_PROG(on_new, struct task_struct *task)
-{
-	__u64 now = bpf_ktime_get_ns();
-
-	if (!bpf_core_field_exists(task->se.cfs_rq))
-		return 0;
-	scheduler_ahead = BPF_CORE_READ(task, se.cfs_rq, rq, clock) - now;
-	scheduler_seen_ns = now;
-	return 0;
-}
-
 /* ns, in which the two clocks drift apart by no more than some 10 µs. */
 #define SCHEDULER_SEEN_NS 100000000ull
 
@@ -47,39 +31,65 @@ static __always_inline __u64 runtime_until_now(const struct task_struct *task)
 }
 
 /*
- * Something of @type happened at @ts to @task, which has had @runtime of CPU time.
- *
- * User space acts on these at once (it must examine the process while it lives), so they wake it.
+ * A record that is zero but for its header, or NULL. User space acts on these at once (it must
+ * examine the process while it lives), so they wake it.
  */
-static __always_inline void send_life_of(__u32 type, __u64 ts, struct task_struct *task,
-					 __u64 runtime, __u32 child, __u32 flags,
-					 const struct rbpf_file *exe)
+static __always_inline struct rbpf_ring_life *life_record(__u32 type, __u64 ts, __u32 tgid,
+							  __u32 tid)
 {
 	struct rbpf_ring_life *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 
 	if (!rec) {
 		count(RBPF_CNT_LOST_LIFE);
-		return;
+		return NULL;
 	}
-	rec->h.ts = ts;
-	rec->h.type = type;
-	rec->h.tgid = task->tgid;
-	rec->h.tid = task->pid;
-	rec->h.cpu = bpf_get_smp_processor_id();
+	*rec = (struct rbpf_ring_life) {
+		.h = {
+			.ts = ts,
+			.type = type,
+			.tgid = tgid,
+			.tid = tid,
+			.cpu = bpf_get_smp_processor_id(),
+		},
+	};
+	return rec;
+}
+
+/* Something of @type happened at @ts to @task, which has had @runtime of CPU time. */
+static __always_inline void send_life_of(__u32 type, __u64 ts, struct task_struct *task,
+					 __u64 runtime, __u32 child, __u32 flags,
+					 const struct rbpf_file *exe)
+{
+	struct rbpf_ring_life *rec = life_record(type, ts, task->tgid, task->pid);
+
+	if (!rec)
+		return;
 	rec->runtime = runtime;
 	rec->child = child;
 	rec->exit_code = task->exit_code;
 	rec->flags = flags;
-	rec->pad = 0;
-	rec->exe = exe ? *exe : (struct rbpf_file) {};
+	if (exe)
+		rec->exe = *exe;
 	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), task->comm);
 	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 }
 
-static __always_inline void send_life(__u32 type, __u64 ts, struct task_struct *task, __u32 child,
-				      __u32 flags)
+static __always_inline void send_life(__u32 type, __u64 ts, struct task_struct *task, __u32 flags)
 {
-	send_life_of(type, ts, task, task->se.sum_exec_runtime, child, flags, NULL);
+	send_life_of(type, ts, task, task->se.sum_exec_runtime, 0, flags, NULL);
+}
+
+/* The current thread has made @child. */
+static __always_inline void send_birth(__u32 type, const struct task_struct *child)
+{
+	__u64 creator = bpf_get_current_pid_tgid();
+	struct rbpf_ring_life *rec = life_record(type, child->start_time, creator >> 32,
+						 (__u32)creator);
+
+	if (!rec)
+		return;
+	rec->child = child->pid;
+	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 }
 
 /* A thread that has just been created waits for a CPU. Of one from before there is open_waits(). */
@@ -126,34 +136,53 @@ static __always_inline void forget_memory(__u32 tgid)
 	bpf_map_delete_elem(&request_filters, &tgid);
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+/* The current thread has created @child, a thread or the first one of a process. */
+static __always_inline void born(const struct task_struct *child)
 {
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, child_tgid = child->tgid;
 	struct rbpf_proc *known, proc;
-	__u32 tgid = parent->tgid;
-	__u32 child_tgid = child->tgid;
 
 	known = bpf_map_lookup_elem(&procs, &tgid);
 	if (!known)
-		return 0;
+		return;
 	if (tgid == child_tgid) {
 		wait_of_new(child);
 		/* User space needs each new thread only if some have clocks of their own. */
 		if (!system_wide)
-			send_life(RBPF_RING_THREAD, child->start_time, parent, child->pid, 0);
-		return 0;
+			send_birth(RBPF_RING_THREAD, child);
+		return;
 	}
 	if (!follow_children)
-		return 0;
+		return;
 	proc = *known;
 	proc.since = child->start_time;
 	if (bpf_map_update_elem(&procs, &child_tgid, &proc, BPF_ANY)) {
 		count(RBPF_CNT_PROCS_FULL);
-		return 0;
+		return;
 	}
 	inherit(tgid, child_tgid);
 	wait_of_new(child);
-	send_life(RBPF_RING_FORK, proc.since, parent, child_tgid, 0);
+	send_birth(RBPF_RING_FORK, child);
+}
+
+/*
+ * A new thread is put into the queue of a CPU, whose clock the scheduler has just read. On the way
+ * from one thread to the next it does that, too, but there are many more of these.
+ *
+ * Births are seen here, and not at sched_process_fork: the queue is locked, so nothing preempts
+ * this. Since Linux 7.2 others can be, and while one waits for its CPU the kernel leaves out what
+ * the same program should do there for other threads.
+ */
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_new, struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (bpf_core_field_exists(task->se.cfs_rq)) {
+		scheduler_ahead = BPF_CORE_READ(task, se.cfs_rq, rq, clock) - now;
+		scheduler_seen_ns = now;
+	}
+	born(task);
 	return 0;
 }
 
@@ -206,7 +235,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	__u32 tgid = task->tgid;
 
 	if (bpf_map_lookup_elem(&procs, &tgid))
-		send_life(RBPF_RING_EXIT, bpf_ktime_get_ns(), task, 0,
+		send_life(RBPF_RING_EXIT, bpf_ktime_get_ns(), task,
 			  task->signal->live.counter == 0 ? RBPF_LIFE_LAST : 0);
 	return 0;
 }
@@ -229,7 +258,7 @@ int BPF_PROG(on_free, struct task_struct *task)
 		forget_memory(tgid);
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
-	send_life(RBPF_RING_FREE, bpf_ktime_get_ns(), task, 0, 0);
+	send_life(RBPF_RING_FREE, bpf_ktime_get_ns(), task, 0);
 	if (tid == tgid)
 		bpf_map_delete_elem(&procs, &tgid);
 	return 0;

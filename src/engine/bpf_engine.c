@@ -172,7 +172,7 @@ static int follow_again(struct engine *e, pid_t tgid, uint64_t since_ns, struct 
 	return put_proc(of(e), (uint32_t)tgid, &proc, BPF_NOEXIST, err);
 }
 
-/* A child is in all three, if its parent is: on_fork(). */
+/* A child is in all three, if its parent is: on_new(). */
 static void forget(struct engine *e, pid_t tgid)
 {
 	struct bpf_engine *s = of(e);
@@ -466,6 +466,17 @@ static void stop(struct engine *e)
 	bpf_object_detach_waits(of(e)->skel);
 }
 
+/* How often the kernel should have run @program and did not, as it tells since Linux 5.12. */
+static uint64_t misses_of(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len)
+		       ? 0
+		       : info.recursion_misses;
+}
+
 static void read_counters(const struct engine *e, uint64_t *ret)
 {
 	const struct bpf_engine *s = const_of(e);
@@ -481,6 +492,9 @@ static void read_counters(const struct engine *e, uint64_t *ret)
 		for (cpu = 0; cpu < cpus; cpu++)
 			ret[key] += values[cpu];
 	}
+	ret[RBPF_CNT_MISSED_LIFE] =
+		misses_of(s->skel->progs.on_new) + misses_of(s->skel->progs.on_exec) +
+		misses_of(s->skel->progs.on_exit) + misses_of(s->skel->progs.on_free);
 }
 
 /* By the kernel's statistics; 0 of a program that is not loaded. */

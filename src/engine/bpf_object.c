@@ -84,7 +84,6 @@ static void leave_out_sampling(struct rbpf_bpf *skel)
 	bpf_program__set_autoload(skel->progs.tick, false);
 	bpf_program__set_autoload(skel->progs.empty, false);
 	bpf_program__set_autoload(skel->progs.on_new, false);
-	bpf_program__set_autoload(skel->progs.on_fork, false);
 	bpf_program__set_autoload(skel->progs.on_exec, false);
 	bpf_program__set_autoload(skel->progs.on_exit, false);
 	bpf_program__set_autoload(skel->progs.on_free, false);
@@ -186,12 +185,11 @@ int bpf_object_attach_iterators(struct rbpf_bpf *skel, struct err *err)
 int bpf_object_attach_life(struct rbpf_bpf *skel, struct err *err)
 {
 	skel->links.on_new = bpf_program__attach(skel->progs.on_new);
-	skel->links.on_fork = bpf_program__attach(skel->progs.on_fork);
 	skel->links.on_exec = bpf_program__attach(skel->progs.on_exec);
 	skel->links.on_exit = bpf_program__attach(skel->progs.on_exit);
 	skel->links.on_free = bpf_program__attach(skel->progs.on_free);
-	if (!skel->links.on_new || !skel->links.on_fork || !skel->links.on_exec ||
-	    !skel->links.on_exit || !skel->links.on_free)
+	if (!skel->links.on_new || !skel->links.on_exec || !skel->links.on_exit ||
+	    !skel->links.on_free)
 		return bpf_object_refused(-errno, "attach to forks, execs and exits", err);
 	return 0;
 }

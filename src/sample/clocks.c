@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -38,7 +36,6 @@
 
 /* How often threads are listed while there are new ones; the time between two searches for some. */
 #define LISTINGS      4
-#define SEARCH_PAUSE  (5 * NSEC_PER_SEC)
 
 /* ---- clocks of CPUs ---- */
 
@@ -313,29 +310,20 @@ int clocks_note_exec(struct collector *c, struct tracked_process *p, uint64_t ts
 	return r ? r : clocks_note_birth(c, p, t, ts);
 }
 
-/* Whether @t, whose end was not told, is gone. */
-static bool is_gone(const struct tracked_process *p, const struct tracked_thread *t)
+int clocks_search(struct collector *c, uint64_t now)
 {
-	return syscall(SYS_tgkill, p->pid, t->tid, 0) && errno == ESRCH;
-}
-
-int clocks_note_lost(struct collector *c, uint64_t now)
-{
-	const uint64_t lost = c->totals.counters[RBPF_CNT_LOST_LIFE];
 	struct tracked_process *p;
 	struct tracked_thread *t;
 	int r = 0;
 
-	if (lost == c->lost_lives || c->opts.system_wide || now - c->searched_ns < SEARCH_PAUSE)
+	if (c->opts.system_wide)
 		return 0;
-	c->lost_lives = lost;
-	c->searched_ns = now;
 	need_cpus(c, now + CPUS_LINGER);
 	LIST_FOREACH(p, &c->table.list, link) {
 		if (p->ended_ns || r)
 			continue;
 		LIST_FOREACH(t, &p->thread_list, link)
-			if (!t->ended_ns && is_gone(p, t))
+			if (!t->ended_ns && life_thread_is_gone(p, t))
 				t->ended_ns = now;
 		/* It may have executed a program, which has ended what clocks it has. */
 		clocks_remove(c, p);

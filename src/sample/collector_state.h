@@ -189,6 +189,9 @@ int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime
  */
 int life_begin_account(struct collector *c, pid_t pid);
 
+/* Whether there is no thread @t any more, though its end may not have been told. */
+bool life_thread_is_gone(const struct tracked_process *p, const struct tracked_thread *t);
+
 /* Forget thread @t of @p: no record will name it any more. */
 void life_forget_thread(struct collector *c, struct tracked_process *p, struct tracked_thread *t);
 
@@ -201,6 +204,16 @@ int life_handle_free(struct collector *c, const struct rbpf_ring_life *rec);
 
 /* Count the followed processes of each user. */
 void life_count_users(struct collector *c);
+
+/* How many births, execs and ends were not told: the ring was full, or the kernel missed them. */
+uint64_t life_lost(const struct collector *c);
+
+/*
+ * If there are more of them than when this was called last, or than some seconds ago, find out what
+ * they told: which processes have executed a program, and which threads there are. Returns 0 or a
+ * negative errno.
+ */
+int life_note_lost(struct collector *c, uint64_t now);
 
 /* Notice exits that were not seen, and let go of what ended a while ago. */
 int life_sweep(struct collector *c, uint64_t now);
@@ -261,10 +274,10 @@ int clocks_note_birth(struct collector *c, struct tracked_process *p, struct tra
 int clocks_note_exec(struct collector *c, struct tracked_process *p, uint64_t ts);
 
 /*
- * If records of births and ends were lost, search for the threads of what is followed. (A child
- * whose fork was lost is not, until unknown.c has met it.) Returns 0 or -ENOMEM.
+ * Births and ends were lost: search for the threads of what is followed. (A child whose fork was
+ * lost is not, until unknown.c has met it.) Returns 0 or -ENOMEM.
  */
-int clocks_note_lost(struct collector *c, uint64_t now);
+int clocks_search(struct collector *c, uint64_t now);
 
 /* Close the clock of @t; and those of all threads of @p. */
 void clocks_thread_ended(struct collector *c, struct tracked_thread *t);

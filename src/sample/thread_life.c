@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The threads of what is followed: when they begin, and what CPU time they have had. */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "base/cleanup.h"
 #include "engine/engine.h"
 #include "profile/sink.h"
@@ -65,6 +69,11 @@ int life_finish_account(struct collector *c)
 }
 
 /* ---- births and ends ---- */
+
+bool life_thread_is_gone(const struct tracked_process *p, const struct tracked_thread *t)
+{
+	return syscall(SYS_tgkill, p->pid, t->tid, 0) && errno == ESRCH;
+}
 
 void life_forget_thread(struct collector *c, struct tracked_process *p, struct tracked_thread *t)
 {

@@ -31,7 +31,7 @@ int unknown_look(struct collector *c, pid_t pid)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r;
 
-	if (!c->totals.counters[RBPF_CNT_LOST_LIFE] || now < c->unknown_next_ns || stop_overdue())
+	if (!life_lost(c) || now < c->unknown_next_ns || stop_overdue())
 		return 0;
 	r = c->opts.system_wide ? system_wide_consider(c, pid) : follow_descendant(c, pid);
 	/* Nothing for us: it is not to come again. */

@@ -212,6 +212,7 @@ int process_open(pid_t pid, struct process *ret, struct err *err)
 	}
 	p.ppid = stat.ppid;
 	p.start_ticks = stat.start_ticks;
+	p.main_top = stat.main_top;
 	p.exe = read_exe(pid);
 	p.cmdline = read_cmdline(pid, &p.program_len);
 	if (!p.exe || !p.cmdline || process_context_read(pid, &p.context)) {

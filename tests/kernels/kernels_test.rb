@@ -120,6 +120,8 @@ class KernelsTest < LiveTest
     held = Hash.new(0).update(rows.select { |row| row['gvl_held'] == 1 }.to_h { |row| row.values_at('state', 'self_ns') })
     queued = said['queued']
     less = said['unsure'] + [found['wait-cpu'] - queued, 0].max
+    # Of what it waits in, and what runs then, a page may have to come from the disk.
+    less += found['fault']
     # What waited for something else goes on when it has got the GVL.
     less += found['gvl'] unless said['waits'].key?('gvl')
     less += said['waits']['disk'] * LONG_CALLS if said['waits'].key?('disk')

@@ -91,6 +91,11 @@ module Scenarios
     Process.wait(pid)
   end
 
+  # Of the same machine: a thread of the kernel may have to get a CPU first.
+  def connect(m, server)
+    m.waits(:network) { TCPSocket.new('127.0.0.1', server.addr[1]) }
+  end
+
   def sleep_(m)
     m.waits(:timer) { sleep 0.05 } while m.more?
   end
@@ -113,7 +118,7 @@ module Scenarios
       peer = server.accept
       loop { sleep(0.03) && peer.write('x') }
     end
-    client = TCPSocket.new('127.0.0.1', server.addr[1])
+    client = connect(m, server)
     m.waits(:network) { client.readpartial(1) } while m.more?
   ensure
     end_child(pid)
@@ -145,7 +150,7 @@ module Scenarios
       peers = Array.new(3) { server.accept }
       loop { sleep(0.03) && peers.last.write('x') }
     end
-    clients = Array.new(3) { TCPSocket.new('127.0.0.1', server.addr[1]) }
+    clients = Array.new(3) { connect(m, server) }
     while m.more?
       ready, = m.waits(:network) { IO.select(clients) }
       ready[0].readpartial(1)

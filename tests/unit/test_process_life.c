@@ -300,6 +300,30 @@ Test(process_life, exec, .init = setup, .fini = teardown)
 	cr_expect_eq(collecting_profile(&f)->n_samples, 1);
 }
 
+/* The kernel leaves some out on busy CPUs. The BPF programs walk what it runs by what was known of
+ * the program before. */
+Test(process_life, exec_that_was_not_told, .init = setup, .fini = teardown)
+{
+	size_t before;
+	pid_t child;
+
+	collecting_start(&f, &target);
+	child = fork_by(target.pid);
+	collecting_poll(&f);
+	target_exec(&target);
+	f.engine.counters[RBPF_CNT_MISSED_LIFE] = 1;
+	before = scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid);
+	collecting_keep_house(&f);
+	cr_expect_str_eq(collecting_str(&f, collecting_process(&f, target.pid)->cmdline),
+			 "sleep 1000");
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid), before + 1,
+		     "the engine knows of no Ruby in it any more");
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, child), 0, "it is what it was");
+	EXPECT_FOLLOWED(target.pid, child);
+	collecting_finish(&f);
+	cr_expect_eq(collecting_profile(&f)->n_processes, 2);
+}
+
 /* Of what executes no Ruby only samples can tell that there is one: it may be any number of
  * processes. */
 Test(process_life, exec_of_what_uses_no_time, .init = setup, .fini = teardown)

@@ -102,6 +102,29 @@ Test(thread_life, cpu_time, .init = setup, .fini = teardown)
 	cr_expect_eq(collecting_profile(&f)->n_threads, 3);
 }
 
+/* The kernel leaves some exits out on busy CPUs. An id may belong to another thread by then. */
+Test(thread_life, exit_that_was_not_told, .init = setup, .fini = teardown)
+{
+	pid_t there = target_thread(&target), gone = target_thread(&target);
+	uint64_t before = runtime_of(gone);
+	struct tracked_process *p;
+
+	collecting_start(&f, &target);
+	collecting_tick(&f, target.pid, gone);
+	collecting_tick(&f, target.pid, there);
+	collecting_poll(&f);
+	target_end_thread(&target, gone);
+	runtime_is(RBPF_RING_FREE, gone, before + 1000);
+	runtime_is(RBPF_RING_FREE, there, 3600 * NSEC_PER_SEC);
+	collecting_poll(&f);
+	cr_expect_eq(collecting_thread(&f, gone)->cpu_ns, 1000);
+	cr_expect_lt(collecting_thread(&f, there)->cpu_ns, 3600 * NSEC_PER_SEC);
+	p = process_table_find(&f.c->table, target.pid);
+	cr_expect_neq(process_table_find_thread(p, gone)->ended_ns, 0);
+	cr_expect_eq(process_table_find_thread(p, there)->ended_ns, 0);
+	collecting_finish(&f);
+}
+
 /* Threads go on while what they did is still being named: that is no time of the recording. */
 Test(thread_life, the_account_is_read_as_sampling_ends, .init = setup, .fini = teardown)
 {
