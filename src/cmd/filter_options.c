@@ -140,7 +140,8 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.arg = "LIST",
 		.help = "show time of threads in these states only: user, system, "
 			"minor-fault, wait-cpu, throttled, gvl, lock, fault, disk, network, pipe, "
-			"timer, child, stopped, other, idle; wait is all but the first three, "
+			"timer, join, child, stopped, other, idle; wait is all but the first "
+			"three, "
 			"gvl-held waits with the GVL (of recordings made with --mode states)",
 	},
 	{
@@ -364,9 +365,9 @@ int cmd_refuse_event(const struct filter_options *opts, const char *what, const 
  */
 static int take_ended(struct view_filter *f, struct err *err)
 {
-	const uint32_t never = STATE_SET_CPU | state_set_of(STATE_WAIT_CPU) |
+	const uint64_t never = STATE_SET_CPU | state_set_of(STATE_WAIT_CPU) |
 			       state_set_of(STATE_THROTTLED);
-	uint32_t states = f->states ? f->states : UINT32_MAX;
+	uint64_t states = f->states ? f->states : UINT64_MAX;
 
 	if (f->expr)
 		states &= view_expr_take_states(f->expr);

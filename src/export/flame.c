@@ -115,13 +115,13 @@ static void add_hidden(struct json *j, uint32_t origins)
 	json_array_end(j);
 }
 
-static void add_states(struct json *j, uint32_t states)
+static void add_states(struct json *j, uint64_t states)
 {
 	if (!states)
 		return;
 	json_array_begin(j, "state");
 	for (size_t i = 0; i < STATES; i++)
-		if (states & 1u << i)
+		if (states & 1ull << i)
 			json_str(j, NULL, state_word(i));
 	if (states >> STATE_SET_HELD_SHIFT & ~states & STATE_SET_FREE)
 		json_str(j, NULL, STATE_WORD_HELD);

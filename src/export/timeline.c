@@ -44,9 +44,9 @@
 #include "view/thread_states.h"
 
 /* Of a packed span, above its state. */
-#define SPAN_GC	       0x10u
-#define SPAN_MERGED    0x20u
-#define SPAN_HAS_VALUE 0x40u
+#define SPAN_GC	       0x20u
+#define SPAN_MERGED    0x40u
+#define SPAN_HAS_VALUE 0x80u
 _Static_assert(STATES <= SPAN_GC, "a state and the flags fit into one byte");
 
 /* Rows that anybody scrolls through; threads with less time are only counted. */

@@ -5,7 +5,7 @@
 // collection. Zoomed in far enough a column has one state, and a block is one span.
 (() => {
 const about = page.json('about');
-const STATES = about.states.length, GC = 16, MERGED = 32, HAS_VALUE = 64, IDLE = about.states.findIndex(s => s[0] === 'idle');
+const STATES = about.states.length, STATE = 31, GC = 32, MERGED = 64, HAS_VALUE = 128, IDLE = about.states.findIndex(s => s[0] === 'idle');
 const LANE = 20, STRIPE = 4, REQUEST = 15, MIN_VIEW = 1000, WHEEL = 1.0015, MAX_DPR = 2;
 const CPU = [0, 1]; // the states in which a thread runs
 const nodes = page.nodes('nodes', about.labels);
@@ -163,7 +163,7 @@ function gather(s, from, to, w, acc) {
 			acc[column * (STATES + 1) + STATES] += part;
 	};
 	for (let i = firstAt(s, from); i < s.n && s.start[i] <= to; i++) {
-		const start = s.start[i], len = s.len[i], end = start + len, state = s.head[i] & 15;
+		const start = s.start[i], len = s.len[i], end = start + len, state = s.head[i] & STATE;
 		if (end < from || len && (end === from || start === to))
 			continue;
 		const inside = len ? (Math.min(end, to) - Math.max(start, from)) / len : 1;
@@ -408,7 +408,7 @@ function spanAt(row, x, y) {
 	for (let i = firstAt(s, from); i < s.n && s.start[i] < to; i++) {
 		const part = Math.min(to, s.start[i] + s.len[i]) - Math.max(from, s.start[i]);
 		const v = s.len[i] ? s.value[i] * part / s.len[i] : s.value[i];
-		if (part < 0 || state >= 0 && (s.head[i] & 15) !== state || off.has(s.head[i] & 15) || v <= most)
+		if (part < 0 || state >= 0 && (s.head[i] & STATE) !== state || off.has(s.head[i] & STATE) || v <= most)
 			continue;
 		most = v;
 		best = i;
@@ -432,7 +432,7 @@ function commandOf(row, from, to) {
 
 function choose(row, i) {
 	chosen = {row, i};
-	const s = row.spans, head = s.head[i], state = head & 15, end = s.start[i] + s.len[i];
+	const s = row.spans, head = s.head[i], state = head & STATE, end = s.start[i] + s.len[i];
 	details.replaceChildren();
 	const title = page.make(details, 'h2', {});
 	page.make(title, 'i', {}).style.background = colors[state];
@@ -479,7 +479,7 @@ function step(by) {
 	if (!s.n)
 		return;
 	let i = chosen && chosen.row === row ? chosen.i + by : firstAt(s, view.from);
-	while (i >= 0 && i < s.n && off.has(s.head[i] & 15))
+	while (i >= 0 && i < s.n && off.has(s.head[i] & STATE))
 		i += by;
 	if (i < 0 || i >= s.n)
 		return;

@@ -75,7 +75,8 @@ struct buf;
 	X(EXECUTING, 45, NATIVE, "executing", "[executing a program]", "")                         \
 	/* What a thread waited for again. */                                                      \
 	X(WAIT_THROTTLED, 46, WAIT, "wait-throttled", "(throttled by its control group)", "")      \
-	X(GVL_TURN, 47, WAIT, "gvl-turn", "(its turn was over)", "")
+	X(GVL_TURN, 47, WAIT, "gvl-turn", "(its turn was over)", "")                               \
+	X(WAIT_JOIN, 48, WAIT, "wait-join", "(waits for a thread to end)", "")
 
 #define FRAME_REASON_GAP(X, name, number, word, why)                                               \
 	X(GAP_##name, number, GAP, word, "[native frames missing: " why "]", why)

@@ -23,10 +23,16 @@
 /* None of what passes the filters is listed. */
 static int say_none(const struct report *r, const struct longest_waits *list, struct err *err)
 {
-	err_set(err, -ENODATA, ERR_EMPTY, "no wait%s of %s passes the filters",
-		list->idle ? " but idle ones" : "", recording_name(r->rec));
+	const char *but = list->idle	? " but idle ones"
+			  : list->joins ? " but for threads to end"
+					: "";
+
+	err_set(err, -ENODATA, ERR_EMPTY, "no wait%s of %s passes the filters", but,
+		recording_name(r->rec));
 	if (list->idle)
 		err_hint(err, "'--state idle' shows what threads with nothing to do wait in");
+	else if (list->joins)
+		err_hint(err, "'--state join' shows where threads wait for others to end");
 	return -ENODATA;
 }
 
@@ -170,6 +176,9 @@ static void add_notes(const struct report *r, const struct longest_waits *list,
 			out,
 			"  %s of threads with nothing to do left out; '--state idle' shows these\n",
 			num_of(list->idle, "wait", "waits").s);
+	if (list->joins)
+		buf_addf(out, "  %s for threads to end left out; '--state join' shows these\n",
+			 num_of(list->joins, "wait", "waits").s);
 	if (found->holder)
 		buf_addstr(out,
 			   "  HELD BY: the thread that had the GVL for most of that time, as far "
@@ -287,6 +296,7 @@ int report_waits_json(const struct report *r, struct buf *out, struct err *err)
 	report_json_summary(r, list.selected.samples, list.selected.value, &j);
 	json_u64(&j, "selected_waits", list.waits);
 	json_u64(&j, "idle_left_out", list.idle);
+	json_u64(&j, "joins_left_out", list.joins);
 	json_array_begin(&j, "waits");
 	for (size_t i = 0; i < list.n; i++)
 		row_json(r, &list.v[i], &j);

@@ -39,7 +39,7 @@ struct table {
 	size_t n_dim, cap_dim;
 };
 
-#define TABLE_MAX_COLUMNS 21
+#define TABLE_MAX_COLUMNS 22
 
 /* @columns (at most TABLE_MAX_COLUMNS) must outlive the table. */
 void table_init(struct table *t, const struct table_column *columns, size_t n_columns);

@@ -99,7 +99,7 @@ static uint32_t fields_in(const struct view_expr *e)
 }
 
 /* The states in which @node holds, whose terms are all of states. */
-static uint32_t states_of(const struct view_expr *e, uint32_t node)
+static uint64_t states_of(const struct view_expr *e, uint32_t node)
 {
 	const struct expr_node *n = &e->nodes[node];
 
@@ -113,14 +113,14 @@ static uint32_t states_of(const struct view_expr *e, uint32_t node)
 	case EXPR_OR:
 		return states_of(e, n->left) | states_of(e, n->right);
 	default:
-		return UINT32_MAX;
+		return UINT64_MAX;
 	}
 }
 
-static uint32_t take_states(struct view_expr *e, uint32_t node)
+static uint64_t take_states(struct view_expr *e, uint32_t node)
 {
 	struct expr_node *n = &e->nodes[node];
-	uint32_t states = UINT32_MAX;
+	uint64_t states = UINT64_MAX;
 
 	if (fields_below(e, node) == 1u << EXPR_STATE) {
 		states = states_of(e, node);
@@ -131,7 +131,7 @@ static uint32_t take_states(struct view_expr *e, uint32_t node)
 	return states;
 }
 
-uint32_t view_expr_take_states(struct view_expr *e)
+uint64_t view_expr_take_states(struct view_expr *e)
 {
 	return take_states(e, (uint32_t)e->n - 1);
 }

@@ -63,7 +63,7 @@ struct expr_term {
 	regex_t pattern; /* that it matches, valid if … */
 	bool has_pattern;
 	uint64_t number;   /* of a pid or tid */
-	uint32_t states;   /* a set (state.h) */
+	uint64_t states;   /* a set (state.h) */
 	uint8_t cut;	   /* holds for samples not before this one of .cuts … */
 	uint8_t span_mark; /* … or with this one of .span_marks */
 };
@@ -113,7 +113,7 @@ bool view_expr_take_bound(struct view_expr *e, bool end, struct time_cut *ret);
  * state = lock) and …". Returns the states in which that holds, a set; all bits if there was none.
  * What is left may have terms of states.
  */
-uint32_t view_expr_take_states(struct view_expr *e);
+uint64_t view_expr_take_states(struct view_expr *e);
 
 /* Whether it has a term of @field that is evaluated. */
 bool view_expr_has(const struct view_expr *e, enum expr_field field);

@@ -27,7 +27,7 @@ struct expr_binding {
 	uint64_t *threads;		  /* by thread id */
 	uint64_t *stacks;		  /* by stack id */
 	uint64_t *requests;		  /* by kind of request */
-	uint64_t states[32];		  /* by bit of a set of states */
+	uint64_t states[64];		  /* by bit of a set of states */
 	uint64_t marks[PROFILE_MAX_CUTS]; /* by bit of profile_aggregate.marks */
 	uint64_t gc;
 	uint64_t of_requests;	  /* the terms that are for requests */

@@ -27,7 +27,7 @@ struct view_selection {
 	uint32_t instead; /* stack; 0 if none */
 	bool no_gc, only_gc;
 	bool *hidden;	    /* by frame id; NULL if the filter hides none; owned */
-	uint32_t wanted;    /* states, as in the filter; with … */
+	uint64_t wanted;    /* states, as in the filter; with … */
 	uint8_t *states;    /* … that by stack id (state.h); NULL if all are wanted; owned */
 	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
 	bool *threads;	    /* by thread id: whether its samples are selected; owned */

@@ -50,8 +50,8 @@ struct view_filter {
 	struct wall_time from, to; /* in place of these, if given, which are set when it is read */
 	const char *from_name, *to_name; /* what messages call the two, where one is given */
 	enum stack_mode stack;		 /* which frames are shown; patterns see all … */
-	uint32_t states;		 /* samples of threads in these, a set (state.h); 0: all */
-	uint32_t ended; /* wakeups that ended a wait in these, applied when it is read; 0: all */
+	uint64_t states;		 /* samples of threads in these, a set (state.h); 0: all */
+	uint64_t ended; /* wakeups that ended a wait in these, applied when it is read; 0: all */
 	uint32_t hide;	/* … without those of these origins: bits 1 << enum code_origin */
 	bool no_gc;	/* drop samples of garbage collection, see gc_phase.h */
 	/* What profile_reshape() has applied, and left out of this: for what says so. */

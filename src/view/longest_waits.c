@@ -18,8 +18,8 @@ struct wait_listing {
 	struct longest_wait *v;		  /* … and this, with room for 2 * max */
 	size_t n, max;
 	uint64_t enough; /* ns: so many as there may be are as long as this or longer */
-	uint64_t waits, idle;
-	bool with_idle;
+	uint64_t waits, idle, joins;
+	bool with_all;
 };
 
 static void wait_listing_deinit(struct wait_listing *l)
@@ -78,8 +78,12 @@ static int take_wait(void *arg, const struct profile_sample *wait)
 
 	if (!view_selected(l->selection, &alike))
 		return 0;
-	if (!l->with_idle && (state & STATE_MASK) == STATE_IDLE) {
+	if (!l->with_all && (state & STATE_MASK) == STATE_IDLE) {
 		l->idle++;
+		return 0;
+	}
+	if (!l->with_all && (state & STATE_MASK) == STATE_JOIN) {
+		l->joins++;
 		return 0;
 	}
 	l->waits++;
@@ -113,12 +117,12 @@ static int wait_listing_init(struct wait_listing *l, const struct view_filter *f
 }
 
 int longest_waits_build(const struct profile *p, const struct view_filter *f,
-			const struct replay *from, size_t max, bool with_idle,
+			const struct replay *from, size_t max, bool with_all,
 			struct longest_waits *ret, struct err *err)
 {
 	_cleanup_(wait_listing_deinit) struct wait_listing l = { .profile = p,
 								 .max = max,
-								 .with_idle = with_idle };
+								 .with_all = with_all };
 	int r = wait_listing_init(&l, f);
 
 	if (r)
@@ -135,7 +139,8 @@ int longest_waits_build(const struct profile *p, const struct view_filter *f,
 					.n = l.n,
 					.selected = view_selected_sum(l.selection).plain,
 					.waits = l.waits,
-					.idle = l.idle };
+					.idle = l.idle,
+					.joins = l.joins };
 	l.v = NULL; /* owned by *ret now */
 	return 0;
 }

@@ -50,7 +50,8 @@ struct longest_waits {
 	size_t n;
 	struct plain_sum selected; /* all selected samples, whatever they are of */
 	uint64_t waits;		   /* how many there are to choose from … */
-	uint64_t idle;		   /* … and that were left out, as nobody asked for idle ones */
+	/* Left out, as nobody asked for these: what others wait for is listed of these others. */
+	uint64_t idle, joins;
 };
 
 #define LONGEST_WAITS_INIT                                                                         \
@@ -60,14 +61,14 @@ struct longest_waits {
 
 /*
  * At most @max (1 to LONGEST_WAITS_MAX) of the waits of @p that @f selects, those in STATE_IDLE
- * only @with_idle. @p has whole_waits; it has kept them, or @from is what it was read from. If it
- * has kept them it is not known who had the GVL.
+ * and STATE_JOIN only @with_all. @p has whole_waits; it has kept them, or @from is what it was read
+ * from. If it has kept them it is not known who had the GVL.
  *
  * Returns 0, or an error with @err set: -ENOMEM, or what profile_each_wait() returns. @ret:
  * longest_waits_deinit().
  */
 int longest_waits_build(const struct profile *p, const struct view_filter *f,
-			const struct replay *from, size_t max, bool with_idle,
+			const struct replay *from, size_t max, bool with_all,
 			struct longest_waits *ret, struct err *err);
 void longest_waits_deinit(struct longest_waits *l);
 #define _cleanup_longest_waits_ _cleanup_(longest_waits_deinit)

@@ -28,6 +28,7 @@ static const struct {
 	[STATE_NETWORK] = { "network", "waits for the network", REASON_WAIT_NETWORK },
 	[STATE_PIPE] = { "pipe", "waits for a pipe", REASON_WAIT_PIPE },
 	[STATE_TIMER] = { "timer", "sleeps", REASON_WAIT_TIMER },
+	[STATE_JOIN] = { "join", "waits for a thread to end", REASON_WAIT_JOIN },
 	[STATE_CHILD] = { "child", "waits for a child process", REASON_WAIT_CHILD },
 	[STATE_STOPPED] = { "stopped", "is stopped", REASON_WAIT_STOPPED },
 	[STATE_OTHER] = { "other", "waits for something else", REASON_WAIT_OTHER },
@@ -97,7 +98,7 @@ int state_of_stacks(const struct profile *p, uint8_t **ret)
 	return 0;
 }
 
-struct wait_set state_reasons(uint32_t states_wanted)
+struct wait_set state_reasons(uint64_t states_wanted)
 {
 	struct wait_set reasons = { 0 };
 
@@ -111,7 +112,7 @@ struct wait_set state_reasons(uint32_t states_wanted)
 }
 
 /* The set that one word means; 0: none. */
-static uint32_t set_of(const char *word)
+static uint64_t set_of(const char *word)
 {
 	if (!strcmp(word, "wait"))
 		return STATE_SET_ALL & ~STATE_SET_CPU;
@@ -123,16 +124,16 @@ static uint32_t set_of(const char *word)
 	return 0;
 }
 
-int state_set_parse(const char *words, uint32_t *ret, struct err *err)
+int state_set_parse(const char *words, uint64_t *ret, struct err *err)
 {
 	_cleanup_free_ char *copy = strdup(words);
 	char *rest = copy, *word;
-	uint32_t all = 0;
+	uint64_t all = 0;
 
 	if (!copy)
 		return err_oom(err);
 	while ((word = strsep(&rest, ","))) {
-		uint32_t set = set_of(word);
+		uint64_t set = set_of(word);
 
 		if (!set) {
 			err_set(err, -EINVAL, ERR_USAGE, "unknown state '%s'", word);

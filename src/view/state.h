@@ -28,6 +28,7 @@ enum thread_state {
 	STATE_NETWORK,
 	STATE_PIPE,
 	STATE_TIMER,
+	STATE_JOIN,
 	STATE_CHILD,
 	STATE_STOPPED,
 	STATE_OTHER,
@@ -109,11 +110,11 @@ const char *state_part_text(size_t part);
  * Sets of states have two bits for each: for samples in which the thread did not hold the GVL,
  * 1 << enum thread_state, and for waits in which it did.
  */
-#define STATE_SET_HELD_SHIFT 16
-#define STATE_SET_FREE	     ((1u << STATES) - 1)
+#define STATE_SET_HELD_SHIFT 32
+#define STATE_SET_FREE	     ((1ull << STATES) - 1)
 #define STATE_SET_HELD	     (STATE_SET_FREE << STATE_SET_HELD_SHIFT)
 #define STATE_SET_ALL	     (STATE_SET_FREE | STATE_SET_HELD)
-_Static_assert(STATES <= STATE_SET_HELD_SHIFT, "a set has 32 bits");
+_Static_assert(STATES <= STATE_SET_HELD_SHIFT, "a set has 64 bits");
 
 /* The number of the bit for samples of a state with STATE_HELD, as state_of() returns it. */
 static inline unsigned int state_set_bit(unsigned int state)
@@ -122,16 +123,16 @@ static inline unsigned int state_set_bit(unsigned int state)
 }
 
 /* Both bits of a state. */
-static inline uint32_t state_set_of(enum thread_state state)
+static inline uint64_t state_set_of(enum thread_state state)
 {
-	return 1u << state | 1u << (state + STATE_SET_HELD_SHIFT);
+	return 1ull << state | 1ull << (state + STATE_SET_HELD_SHIFT);
 }
 
 /* Both bits of all states of CPU time. */
-#define STATE_SET_CPU (((1u << STATE_WAIT_CPU) - 1) * (1u | 1u << STATE_SET_HELD_SHIFT))
+#define STATE_SET_CPU (((1ull << STATE_WAIT_CPU) - 1) * (1 | 1ull << STATE_SET_HELD_SHIFT))
 
 /* The waits in @states, a set. */
-struct wait_set state_reasons(uint32_t states);
+struct wait_set state_reasons(uint64_t states);
 
 /* The word for waits in which the thread held the GVL, whatever they are for. */
 #define STATE_WORD_HELD "gvl-held"
@@ -139,12 +140,12 @@ struct wait_set state_reasons(uint32_t states);
 /* All words of sets, for messages. */
 #define STATE_SET_WORDS                                                                            \
 	"user, system, minor-fault, wait-cpu, throttled, gvl, lock, fault, disk, network, pipe, "  \
-	"timer, child, stopped, other, idle, wait, " STATE_WORD_HELD
+	"timer, join, child, stopped, other, idle, wait, " STATE_WORD_HELD
 
 /*
  * "gvl,lock" as a set; "wait" is all but user, system and minor-fault, "gvl-held" all waits in
  * which the thread held the GVL. Returns 0, or -EINVAL (ERR_USAGE).
  */
-int state_set_parse(const char *words, uint32_t *ret, struct err *err);
+int state_set_parse(const char *words, uint64_t *ret, struct err *err);
 
 #endif

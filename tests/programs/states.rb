@@ -322,7 +322,7 @@ module Scenarios
       m.waits(:timer) { sleep 0.005 }
       mutex.unlock
     end
-    m.waits(:lock) { others.each(&:join) }
+    m.waits(:join) { others.each(&:join) }
   end
 
   # The middle of three: what comes after it is slower.

@@ -239,7 +239,8 @@ Test(expr, faults_and_their_places)
 		{ "pid = -1", "'-1' is no number of a process or thread", 6 },
 		{ "state = foo",
 		  "'foo' is no state: user, system, minor-fault, wait-cpu, throttled, gvl, lock, "
-		  "fault, disk, network, pipe, timer, child, stopped, other, idle, wait, gvl-held",
+		  "fault, disk, network, pipe, timer, join, child, stopped, other, idle, wait, "
+		  "gvl-held",
 		  8 },
 		{ "time > now", "'now' is no time: 5s, 500ms, 12:00:05, 2026-11-23T12:00:05Z", 7 },
 		{ "trace = 4b00000000000000000000000000003",
@@ -347,7 +348,7 @@ Test(expr, what_bounds_the_whole_is_taken_out)
 }
 
 /* @left: whether there is anything else; @more: also of states. */
-static void expect_states(const char *text, uint32_t states, bool left, bool more)
+static void expect_states(const char *text, uint64_t states, bool left, bool more)
 {
 	_cleanup_view_expr_ struct view_expr *e = NULL;
 
@@ -359,7 +360,7 @@ static void expect_states(const char *text, uint32_t states, bool left, bool mor
 
 Test(expr, what_is_of_states_alone_is_taken_out)
 {
-	const uint32_t all = STATE_SET_ALL, gvl = state_set_of(STATE_GVL),
+	const uint64_t all = STATE_SET_ALL, gvl = state_set_of(STATE_GVL),
 		       lock = state_set_of(STATE_LOCK);
 
 	expect_states("pid = 1", all, true, false);

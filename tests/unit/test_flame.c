@@ -895,13 +895,13 @@ Test(flame, states_have_colours_of_their_own)
 	add_waits();
 	svg = render(&by_state);
 	expect_attribute(svg, "all", "data-s",
-			 "0:30000000.1:10000000.8:5000000.9:50000000.16:5000000");
+			 "0:30000000.1:10000000.8:5000000.9:50000000.17:5000000");
 	expect_attribute(svg, "Main", "class", "j");
 	expect_attribute(svg, "Main", "data-k", "9");
-	expect_attribute(svg, "Net#get", "data-s", "8:5000000.9:50000000.16:5000000");
+	expect_attribute(svg, "Net#get", "data-s", "8:5000000.9:50000000.17:5000000");
 	expect_attribute(svg, "(waits for the network)", "data-s", NULL);
-	expect_attribute(svg, "(holds the GVL)", "class", "q");
-	expect_attribute(svg, "(holds the GVL)", "data-k", "16");
+	expect_attribute(svg, "(holds the GVL)", "class", "r");
+	expect_attribute(svg, "(holds the GVL)", "data-k", "17");
 	cr_expect_not_null(strstr(svg,
 				  "<title>network\nwaits for the network\nself 50.0 ms (50.0%), "
 				  "1 sample\n"));
@@ -931,14 +931,14 @@ Test(flame, states_of_what_is_too_narrow)
 	/* What their caller runs itself is not theirs. */
 	builder_sample(&b, thread, builder_path(&b, "Main|Net#get"), 20000000, 0);
 	svg = render(&opts);
-	expect_attribute(svg, "3 smaller frames", "data-s", "8:5000000.16:5000000");
+	expect_attribute(svg, "3 smaller frames", "data-s", "8:5000000.17:5000000");
 	free(svg);
 }
 
 static bool leaves_out_idle(const struct flame_options *opts)
 {
 	char *svg = render(opts);
-	const bool ret = strstr(svg, " data-off=\"15\"");
+	const bool ret = strstr(svg, " data-off=\"16\"");
 
 	cr_expect_eq(!!strstr(svg, "below 0.01% of all but idle hidden"), ret && !opts->min_width);
 	free(svg);

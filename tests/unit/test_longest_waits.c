@@ -151,13 +151,13 @@ static void add_line(const struct profile *p, const struct longest_wait *w, stru
 }
 
 static void expect_list(const struct profile *p, const struct view_filter *f, size_t max,
-			bool with_idle, const char *want)
+			bool with_all, const char *want)
 {
 	_cleanup_longest_waits_ struct longest_waits list = LONGEST_WAITS_INIT;
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	struct err err = { 0 };
 
-	cr_assert_eq(longest_waits_build(p, f, &from, max, with_idle, &list, &err), 0, "%s",
+	cr_assert_eq(longest_waits_build(p, f, &from, max, with_all, &list, &err), 0, "%s",
 		     err.msg);
 	for (size_t i = 0; i < list.n; i++)
 		add_line(p, &list.v[i], &out);
@@ -558,7 +558,9 @@ Test(longest_waits, as_json)
 	struct err err = { 0 };
 
 	cr_assert_eq(render(report_waits_json, &p, NULL, "x.data", &json, &err), 0, "%s", err.msg);
-	expect_text(&json, ",\"selected_waits\":5,\"idle_left_out\":1,\"waits\":[{", true);
+	expect_text(&json,
+		    ",\"selected_waits\":5,\"idle_left_out\":1,\"joins_left_out\":0,\"waits\":[{",
+		    true);
 	expect_text(&json,
 		    "[{\"length_ns\":2100000000,\"from_ns\":20000000,\"clock_ns\":0,"
 		    "\"state\":\"disk\",\"gvl_held\":0,\"gvl_turn\":0,\"peer\":\"\",\"pid\":42,"
@@ -594,6 +596,30 @@ Test(longest_waits, who_had_the_gvl_is_said)
 		"\"state\":\"gvl\",\"gvl_held\":0,\"gvl_turn\":0,\"peer\":\"\",\"held_by_tid\":44,"
 		"\"held_by\":\"third\",\"held_by_ns\":55000000,\"pid\":42,",
 		true);
+}
+
+/* What the other thread waited for is a wait of its own. */
+Test(longest_waits, for_a_thread_to_end_are_left_out)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT, json = BUF_INIT, out = BUF_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct view_filter joins = VIEW_FILTER_INIT;
+	struct err err = { 0 };
+
+	add_wait(thread, waits_in("Thread#join", REASON_WAIT_LOCK), 5000, 4000);
+	p = read_with((struct read_options) { 0 });
+	cr_expect_eq(render(report_waits, &p, NULL, "x.data", &out, &err), -ENODATA);
+	cr_expect_str_eq(err.msg, "no wait but for threads to end of x.data passes the filters");
+	cr_expect_str_eq(err.hint, "'--state join' shows where threads wait for others to end");
+	cr_assert_eq(state_set_parse("join", &joins.states, &err), 0);
+	expect_list(&p, &joins, 5, true, "join 4000 at 1000, main, Thread#join\n");
+	profile_deinit(&p);
+	p = read_all();
+	cr_assert_eq(render(report_waits, &p, NULL, "x.data", &text, &err), 0, "%s", err.msg);
+	expect_text(&text, "  1 wait for threads to end left out; '--state join' shows these\n",
+		    true);
+	cr_assert_eq(render(report_waits_json, &p, NULL, "x.data", &json, &err), 0);
+	expect_text(&json, ",\"idle_left_out\":1,\"joins_left_out\":1,", true);
 }
 
 /* Where there are none, or idle ones alone. */

@@ -329,7 +329,7 @@ Test(state, sum_that_differs)
 Test(state, words)
 {
 	for (size_t i = 0; i < STATES; i++) {
-		uint32_t set;
+		uint64_t set;
 		struct err err = { 0 };
 
 		cr_expect_eq(state_set_parse(state_word(i), &set, &err), 0);

@@ -529,7 +529,7 @@ Test(tree, states)
 {
 	static const struct {
 		unsigned int part;
-		uint32_t set;
+		uint64_t set;
 	} parts[] = {
 		{ STATE_USER, 1u << STATE_USER },
 		{ STATE_SYSTEM, 1u << STATE_SYSTEM },

@@ -63,6 +63,8 @@ Test(wait_cause, methods)
 		{ "Thread::Mutex#lock", REASON_WAIT_LOCK },
 		{ "Thread::Mutex#sleep", REASON_WAIT_TIMER },
 		{ "Thread::Queue#pop", REASON_WAIT_LOCK },
+		{ "Thread#join", REASON_WAIT_JOIN },
+		{ "Thread#value", REASON_WAIT_JOIN },
 		{ "Process.wait", REASON_WAIT_CHILD },
 		{ "TCPSocket#initialize", REASON_WAIT_NETWORK },
 		{ "Foo#sleep", REASON_WAIT_LOCK },

@@ -342,7 +342,7 @@ static void expect_ended(const char *states, uint64_t ended_ns, size_t n, uint64
 {
 	struct err err = { 0 };
 	struct profile p;
-	uint32_t set = 0;
+	uint64_t set = 0;
 
 	cr_assert_eq(state_set_parse(states, &set, &err), 0, "%s", err.msg);
 	p = read_given(waits, ARRAY_SIZE(waits), state_reasons(set));
@@ -374,7 +374,7 @@ Test(wakers, of_waits_with_the_gvl)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct err err = { 0 };
 		struct profile p;
-		uint32_t set = 0;
+		uint64_t set = 0;
 
 		cr_assert_eq(state_set_parse(cases[i].words, &set, &err), 0, "%s", err.msg);
 		p = read_given(held, ARRAY_SIZE(held), state_reasons(set));

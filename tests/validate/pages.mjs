@@ -18,8 +18,8 @@ const require = createRequire(join(process.env.NODE_MODULES ?? process.cwd(), 'p
 const { chromium } = require('playwright-core');
 const rbpf = process.env.RBPF ?? './rbpf';
 const [recording, long, shots] = process.argv.slice(2);
-const STATES = ['user', 'system', 'minor-fault', 'wait-cpu', 'throttled', 'gvl', 'lock', 'fault', 'disk', 'network', 'pipe', 'timer', 'child',
-	'stopped', 'other', 'idle'];
+const STATES = ['user', 'system', 'minor-fault', 'wait-cpu', 'throttled', 'gvl', 'lock', 'fault', 'disk', 'network', 'pipe', 'timer', 'join',
+	'child', 'stopped', 'other', 'idle'];
 
 let passed = 0, failed = 0;
 function check(condition, what) {
@@ -125,7 +125,7 @@ async function checkSums(page, args, what) {
 	const states = report('--states', '--event', 'wall', ...args), sampled = report('--by', 'thread', '--event', 'wall', ...args);
 	const rows = await page.evaluate(() => timeline.rows.map(row => ({ tid: row.tid, pid: row.pid, states: row.states,
 		name: row.name, sum: row.sum, spans: [...row.spans.value].reduce((a, b) => a + b, 0),
-		byState: [...row.spans.value].reduce((sums, v, i) => (sums[row.spans.head[i] & 15] += v, sums), Array(row.states.length).fill(0)),
+		byState: [...row.spans.value].reduce((sums, v, i) => (sums[row.spans.head[i] & 31] += v, sums), Array(row.states.length).fill(0)),
 		samples: [...row.spans.samples].reduce((a, b) => a + b, 0) })));
 	check(rows.length === states.rows.length, `${what}: as many rows as threads`);
 	const colors = await page.evaluate(words => words.map(word => getComputedStyle(document.documentElement).getPropertyValue(`--state-${word}`)), STATES);
@@ -184,7 +184,7 @@ await withPage(timeline, {}, async page => {
 		const ret = Array(15).fill(0), { from, to } = timeline.view;
 		for (let i = 0; i < s.n; i++) {
 			const part = Math.max(0, Math.min(to, s.start[i] + s.len[i]) - Math.max(from, s.start[i]));
-			ret[s.head[i] & 15] += s.len[i] ? s.value[i] * part / s.len[i] : 0;
+			ret[s.head[i] & 31] += s.len[i] ? s.value[i] * part / s.len[i] : 0;
 		}
 		return ret;
 	}));
