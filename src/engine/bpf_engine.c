@@ -134,13 +134,13 @@ static void close_engine(struct engine *e)
 	free(s);
 }
 
-/* @flags: BPF_NOEXIST leaves alone what is there. */
+/* @flags: BPF_NOEXIST leaves alone what is there, BPF_EXIST what is not. */
 static int put_proc(struct bpf_engine *s, uint32_t tgid, const struct rbpf_proc *proc,
 		    uint64_t flags, struct err *err)
 {
 	if (!bpf_map__update_elem(s->skel->maps.procs, &tgid, sizeof(tgid), proc, sizeof(*proc),
 				  flags) ||
-	    (errno == EEXIST && flags == BPF_NOEXIST))
+	    (errno == EEXIST && flags == BPF_NOEXIST) || (errno == ENOENT && flags == BPF_EXIST))
 		return 0;
 	if (errno == E2BIG)
 		return err_set(err, -errno, ERR_RUNTIME,
@@ -162,7 +162,8 @@ static int follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 		proc.clocked = known.clocked;
 	if (layout)
 		proc.layout = *layout;
-	return put_proc(s, key, &proc, BPF_ANY, err);
+	/* One that has ended meanwhile would stay there for ever, and be another one some day. */
+	return put_proc(s, key, &proc, layout ? BPF_EXIST : BPF_ANY, err);
 }
 
 static int follow_again(struct engine *e, pid_t tgid, uint64_t since_ns, struct err *err)

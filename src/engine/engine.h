@@ -121,7 +121,8 @@ struct engine {
 void engine_close(struct engine *e);
 
 /*
- * Follow process @tgid; @layout NULL if no Ruby is known in it (yet). Also to change the layout.
+ * Follow process @tgid, or, with @layout, tell that of the Ruby in one that is followed already:
+ * nothing is done if it has ended. NULL: no Ruby is known in it (yet), or not any more.
  * @since_ns: when it was forked or executed, CLOCK_MONOTONIC; 0: before it was met. Returns 0,
  * -E2BIG if RBPF_MAX_PROCS are followed, or another error; @err is set.
  */

@@ -76,11 +76,15 @@ static int define(struct collector *c, struct tracked_process *p, struct rbpf_ri
 				  (size_t)((uint8_t *)words - (uint8_t *)whole));
 }
 
-/* Whether the thread of @rec, a wait that goes on, has not run since; it is *@ret now. */
+/*
+ * Whether the thread of @rec, a wait that goes on, has not run since; it is *@ret now. Its account
+ * does not tell while it runs, up to the next tick, so that it does not run is asked first.
+ */
 static bool still_waits(struct collector *c, const struct tracked_process *p,
 			const struct rbpf_ring_wait *rec, struct rbpf_task *ret)
 {
-	return !read_thread(c, p, rec->h.tid, ret) && ret->runtime == rec->runtime;
+	return thread_state(p->pid, (pid_t)rec->h.tid) != 'R' &&
+	       !read_thread(c, p, rec->h.tid, ret) && ret->runtime == rec->runtime;
 }
 
 /*

@@ -156,7 +156,7 @@ static inline int scripted_follow(struct engine *engine, pid_t tgid,
 
 	if (call.ret)
 		err_set(err, call.ret, ERR_RUNTIME, "scripted: follow %d", (int)tgid);
-	else
+	else if (!layout) /* otherwise it is there, or has ended */
 		scripted_put(&e->followed, tgid);
 	return scripted_end(e, &call);
 }
