@@ -56,6 +56,7 @@ struct command {
 	const struct option_group *const *groups;
 	size_t n_groups;
 	enum command_args args;
+	const char *page;			/* of the manual; NULL: rbpf-NAME */
 	const struct command_example *examples; /* ends with a row whose line is NULL */
 
 	/*

@@ -176,7 +176,10 @@ void help_render(const struct command *cmd, struct buf *out)
 		buf_addf(out, "  %s\n      ", ex->line);
 		add_wrapped(out, ex->what, 6, 6);
 	}
-	buf_addf(out, "\nMore: man rbpf-%s\n", cmd->name);
+	if (cmd->page)
+		buf_addf(out, "\nMore: man %s\n", cmd->page);
+	else
+		buf_addf(out, "\nMore: man rbpf-%s\n", cmd->name);
 }
 
 int help_print(const struct command *cmd, struct err *err)
@@ -245,6 +248,7 @@ const struct command command_help = {
 	.usage = usages,
 	.about = "Prints what 'rbpf COMMAND --help' prints; without a COMMAND, what there is.",
 	.args = ARGS_COMMAND,
+	.page = "rbpf",
 	.examples = examples,
 	.run = help_run,
 };

@@ -77,10 +77,11 @@ static int choose_kind(const struct report_line *line, struct report_kind *ret, 
 		[KIND_BOTH] = { line->filter.stack == STACK_BOTH, "--stack both", report_both,
 				report_both_json, NULL },
 		[KIND_STATES] = { line->states, "--states", report_states, report_states_json,
-				  NULL },
+				  report_states_csv },
 		[KIND_REQUESTS] = { line->requests, "--requests", report_requests,
 				    report_requests_json, report_requests_csv },
-		[KIND_WAITS] = { line->waits, "--waits", report_waits, report_waits_json, NULL },
+		[KIND_WAITS] = { line->waits, "--waits", report_waits, report_waits_json,
+				 report_waits_csv },
 		[KIND_INFO] = { line->info, "--info", report_info, NULL, NULL },
 	};
 	const struct report_kind *chosen = &kinds[KIND_FLAT];
@@ -237,7 +238,7 @@ static uint64_t rows_wanted(const struct report_line *line, renderer render)
 static size_t longest_wanted(const struct report_line *line, size_t usual, size_t most)
 {
 	if (line->limit == REPORT_NO_LIMIT)
-		return line->json ? DEFAULT_LONGEST_JSON : usual;
+		return line->json || line->csv ? DEFAULT_LONGEST_JSON : usual;
 	return line->limit && line->limit < most ? (size_t)line->limit : most;
 }
 

@@ -79,6 +79,7 @@ int report_gc_csv(const struct report *r, struct buf *out, struct err *err);
  */
 int report_states(const struct report *r, struct buf *out, struct err *err);
 int report_states_json(const struct report *r, struct buf *out, struct err *err);
+int report_states_csv(const struct report *r, struct buf *out, struct err *err);
 
 /*
  * Which states have a column: of all rows together each that has a thousandth of the time, and of a
@@ -121,6 +122,7 @@ int report_requests_csv(const struct report *r, struct buf *out, struct err *err
  */
 int report_waits(const struct report *r, struct buf *out, struct err *err);
 int report_waits_json(const struct report *r, struct buf *out, struct err *err);
+int report_waits_csv(const struct report *r, struct buf *out, struct err *err);
 
 struct json;
 struct request_length;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "report/fields.h"
 #include "report/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
@@ -363,5 +364,80 @@ int report_states_json(const struct report *r, struct buf *out, struct err *err)
 	json_u64(&j, "went_on", t.went_on);
 	json_object_end(&j);
 	buf_addch(out, '\n');
+	return buf_failed(out) ? err_oom(err) : 0;
+}
+
+static void csv_header(const struct report *r, struct buf *out)
+{
+	static const char *const owners[] = { [OWNER_PROCESS] = "pid,process",
+					      [OWNER_THREAD] = "pid,tid,name",
+					      [OWNER_CONTAINER] = "container",
+					      [OWNER_RUBY] = "ruby" };
+
+	if (by_time(r))
+		buf_addstr(out, "from_ns");
+	else
+		buf_addf(out, "%s,threads,elapsed_ns", owners[owners_of(r)]);
+	buf_addstr(out, ",sum_ns");
+	for (size_t i = 0; i < STATES; i++)
+		buf_addf(out, ",%s_ns", state_word(i));
+	buf_addstr(out, ",gvl_held_ns,gvl_turn_ns\r\n");
+}
+
+static void thread_csv(const struct profile *p, uint32_t id, struct buf *out)
+{
+	const struct profile_thread *thread = &p->threads[id];
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	thread_series_name(p, id, &name);
+	buf_addf(out, "%" PRIu32 ",%" PRIu32 ",", p->processes[thread->process].pid,
+		 thread_series_count(p, id) > 1 ? 0 : thread->tid);
+	field_add_csv((struct field_value) { .str = buf_str(&name) }, out);
+}
+
+static void owner_csv(const struct profile *p, enum owner_kind kind, const struct thread_states *t,
+		      struct buf *out)
+{
+	struct field_value name = { 0 };
+
+	switch (kind) {
+	case OWNER_PROCESS:
+		buf_addf(out, "%" PRIu32 ",", p->processes[t->id].pid);
+		name.str = profile_str(p, p->processes[t->id].cmdline);
+		break;
+	case OWNER_CONTAINER:
+	case OWNER_RUBY:
+		name.str = profile_str(p, t->id);
+		break;
+	default:
+		thread_csv(p, t->id, out);
+	}
+	if (name.str)
+		field_add_csv(name, out);
+	buf_addf(out, ",%" PRIu32 ",%" PRIu64, t->n_threads, t->elapsed_ns);
+}
+
+static void row_csv(const struct report *r, const struct thread_states *t, struct buf *out)
+{
+	if (by_time(r))
+		buf_add_u64(out, t->id * NSEC_PER_SEC);
+	else
+		owner_csv(&r->rec->profile, owners_of(r), t, out);
+	buf_addf(out, ",%" PRIu64, t->sum_ns);
+	for (size_t i = 0; i < STATES; i++)
+		buf_addf(out, ",%" PRIu64, t->ns[i]);
+	buf_addf(out, ",%" PRIu64 ",%" PRIu64 "\r\n", t->held_ns, t->turn_ns);
+}
+
+int report_states_csv(const struct report *r, struct buf *out, struct err *err)
+{
+	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
+	int ret = build(r, &t, err);
+
+	if (ret)
+		return ret;
+	csv_header(r, out);
+	for (size_t i = 0; i < t.n && i < r->limit; i++)
+		row_csv(r, &t.v[i], out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }

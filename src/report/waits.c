@@ -4,10 +4,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "profile/reason.h"
+#include "report/fields.h"
 #include "report/report.h"
 #include "ui/shell_path.h"
 #include "ui/summary.h"
@@ -303,5 +305,76 @@ int report_waits_json(const struct report *r, struct buf *out, struct err *err)
 	json_array_end(&j);
 	json_object_end(&j);
 	buf_addch(out, '\n');
+	return buf_failed(out) ? err_oom(err) : 0;
+}
+
+static const enum report_field method_fields[] = { FIELD_KIND, FIELD_LABEL,  FIELD_PATH,
+						   FIELD_LINE, FIELD_MODULE, FIELD_APPROXIMATE };
+
+static void holder_csv(const struct profile *p, const struct longest_wait *wait, struct buf *out)
+{
+	if (wait->holder == PROFILE_NONE) {
+		buf_addstr(out, ",,,");
+		return;
+	}
+	buf_addf(out, "%" PRIu32 ",", p->threads[wait->holder].tid);
+	field_add_csv((struct field_value) { .str = profile_str(p, p->threads[wait->holder].name) },
+		      out);
+	buf_addf(out, ",%" PRIu64 ",", wait->held_ns);
+}
+
+static void row_csv(const struct report *r, const struct longest_wait *wait, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+	const struct profile_thread *thread = &p->threads[wait->thread];
+	const uint64_t begin = report_since_start(r, wait->begin_ts);
+	const uint64_t start = p->meta.start_realtime_ns;
+	_cleanup_buf_ struct buf peer = BUF_INIT, scratch = BUF_INIT;
+	size_t n;
+	const char *on = peer_of(p, wait, &n);
+	struct report by_line = *r;
+
+	by_line.by = FLAT_BY_LINE;
+	buf_add(&peer, on, n);
+	buf_addf(out, "%" PRIu64 ",%d,%d,%" PRIu64 ",%" PRIu64 ",%s,%d,%d,", wait->ns,
+		 wait->began_before, wait->went_on, begin, start ? start + begin : 0,
+		 state_word(wait->state & STATE_MASK), !!(wait->state & STATE_HELD),
+		 !!(wait->state & STATE_TURN));
+	field_add_csv((struct field_value) { .str = buf_str(&peer) }, out);
+	buf_addch(out, ',');
+	holder_csv(p, wait, out);
+	buf_addf(out, "%" PRIu32 ",%" PRIu32 ",", p->processes[thread->process].pid, thread->tid);
+	field_add_csv((struct field_value) { .str = profile_str(p, thread->name) }, out);
+	buf_addch(out, ',');
+	if (wait->request)
+		field_add_csv((struct field_value) { .str = request_label(p, wait->request) }, out);
+	buf_addch(out, ',');
+	if (wait->request)
+		field_add_csv((struct field_value) { .str = request_framework(p, wait->request) },
+			      out);
+	for (size_t i = 0; i < ARRAY_SIZE(method_fields); i++) {
+		buf_addch(out, ',');
+		if (wait->method != PROFILE_NONE)
+			field_add_csv(
+				field_of_frame(&by_line, wait->method, method_fields[i], &scratch),
+				out);
+	}
+	buf_addstr(out, "\r\n");
+}
+
+int report_waits_csv(const struct report *r, struct buf *out, struct err *err)
+{
+	_cleanup_longest_waits_ struct longest_waits list = LONGEST_WAITS_INIT;
+	int ret = build(r, &list, err);
+
+	if (ret)
+		return ret;
+	buf_addstr(out, "length_ns,began_before,went_on,from_ns,clock_ns,state,gvl_held,gvl_turn,"
+			"peer,held_by_tid,held_by,held_by_ns,pid,tid,thread,request,framework");
+	for (size_t i = 0; i < ARRAY_SIZE(method_fields); i++)
+		buf_addf(out, ",%s", field_key(r, method_fields[i]).s);
+	buf_addstr(out, "\r\n");
+	for (size_t i = 0; i < list.n; i++)
+		row_csv(r, &list.v[i], out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }

@@ -299,14 +299,12 @@ for other in --tree --gc; do
 	refuse "$other and --requests exclude each other" report --requests $other full.data
 	refuse "$other and --states exclude each other" report --states $other full.data
 done
-refuse "--csv and --states exclude each other" report --states --csv full.data
 for one in --requests --states --waits; do
 	refuse "$one and --info exclude each other" report $one --info full.data
 done
 refuse "--states and --by exclude each other" report --states --by line full.data
 refuse "--waits and --by exclude each other" report --waits --by thread full.data
 refuse "--waits and --sort exclude each other" report --waits --sort total full.data
-refuse "--csv and --waits exclude each other" report --waits --csv full.data
 refuse "--requests and --waits exclude each other" report --waits --requests full.data
 refuse "--match and --waits exclude each other" report --waits --match x full.data
 refuse "--waits and --event cpu exclude each other" report --waits --event cpu waits.data
@@ -369,6 +367,8 @@ for command in $commands; do
 		not_ok "'help $command' and '$command --help' differ"
 	elif ! grep -q "^usage: rbpf $command" help.txt; then
 		not_ok "no usage line"
+	elif [ ! -f "$root/man/$(sed -n 's/^More: man //p' help.txt).1" ]; then
+		not_ok "no manual page"
 	else
 		expect 0 ""
 	fi
@@ -919,6 +919,39 @@ if begin "report --csv follows RFC 4180"; then
 			abort names.inspect unless names.include?("Café#\"menü\"")
 			abort "path" unless rows.any? { |r| r["path"] == "/app/models/café, \"new\".rb" }
 		' "$out" 2> "$err"; then expect 0 ""; else not_ok "is not"; fi
+	else
+		skip "there is no ruby"
+	fi
+fi
+if begin "states and waits in CSV are those in JSON"; then
+	if command -v ruby > /dev/null; then
+		for by in "" "--by process" "--by container" "--by ruby" "--by time"; do
+			# shellcheck disable=SC2086 # words
+			"$rbpf" report --states $by --json waits.data > got.json
+			# shellcheck disable=SC2086 # words
+			run report --states $by --csv waits.data
+			if ruby -rcsv -rjson -e '
+				flat = ->(row) { row.merge(row.delete("states").transform_keys { |s| "#{s}_ns" }).transform_values(&:to_s) }
+				want = JSON.parse(File.read(ARGV[0]))["rows"].map(&flat)
+				got = CSV.read(ARGV[1], headers: true).map { |row| row.to_h.transform_values(&:to_s) }
+				abort "#{want} #{got}" unless !want.empty? && got == want.map { |row| got[0].keys.to_h { |k| [k, row.fetch(k)] } }
+				abort "fields" unless got[0].size == want[0].size
+			' got.json "$out" 2> "$err"; then ok; else not_ok "--states $by"; fi
+		done
+		"$rbpf" report --waits --json waits.data > got.json
+		run report --waits --csv waits.data
+		if ruby -rcsv -rjson -e '
+			want = JSON.parse(File.read(ARGV[0]))["waits"]
+			got = CSV.read(ARGV[1], headers: true).map(&:to_h)
+			number = ->(v) { v == true ? "1" : v.nil? || v == false ? "0" : v.to_s }
+			abort "empty" if got.empty? || got.size != want.size
+			got.zip(want) do |g, w|
+				g.each do |key, v|
+					abort "#{key}: #{g} #{w}" unless v.nil? ? w[key].to_s.empty? : v == number.(w[key])
+				end
+				abort w.keys.inspect unless (w.keys - g.keys).empty?
+			end
+		' got.json "$out" 2> "$err"; then ok; else not_ok "--waits: $(cat "$err")"; fi
 	else
 		skip "there is no ruby"
 	fi

@@ -551,6 +551,30 @@ Test(longest_waits, an_end_that_is_missing_is_said)
 		    true);
 }
 
+Test(longest_waits, as_csv)
+{
+	static const char want[] =
+		"length_ns,began_before,went_on,from_ns,clock_ns,state,gvl_held,gvl_turn,peer,"
+		"held_by_tid,held_by,held_by_ns,pid,tid,thread,request,framework,kind,label,path,"
+		"line,module,approximate\r\n"
+		"2100000000,0,0,20000000,0,disk,0,0,,,,,42,42,main,,,ruby,Log#write,/app/x.rb,7,,"
+		"0\r\n"
+		"40000000,0,0,1010000000,0,timer,1,0,,,,,42,43,other,,,ruby,nap,/app/x.rb,7,,0\r\n"
+		"7000000,0,0,1000000000,0,gvl,0,1,,,,,42,43,other,,,ruby,work,/app/x.rb,7,,0\r\n";
+	_cleanup_profile_ struct profile p = read_all();
+	const struct view_filter network = { .states = state_set_of(STATE_NETWORK) };
+	_cleanup_buf_ struct buf csv = BUF_INIT, one = BUF_INIT;
+	struct err err = { 0 };
+
+	cr_assert_eq(render(report_waits_csv, &p, NULL, "x.data", &csv, &err), 0, "%s", err.msg);
+	cr_expect_str_eq(buf_str(&csv), want);
+	cr_assert_eq(render(report_waits_csv, &p, &network, "x.data", &one, &err), 0);
+	expect_text(&one,
+		    "\n5000000,0,0,10000000,0,network,0,0,10.0.0.5:5432,,,,42,42,main,"
+		    "Orders#show,rails,ruby,Db#query,/app/x.rb,7,,0\r\n",
+		    true);
+}
+
 Test(longest_waits, as_json)
 {
 	_cleanup_profile_ struct profile p = read_all();
@@ -574,7 +598,7 @@ Test(longest_waits, as_json)
 
 Test(longest_waits, who_had_the_gvl_is_said)
 {
-	_cleanup_buf_ struct buf text = BUF_INIT, json = BUF_INIT;
+	_cleanup_buf_ struct buf text = BUF_INIT, json = BUF_INIT, csv = BUF_INIT;
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
 	struct err err = { 0 };
 
@@ -590,6 +614,9 @@ Test(longest_waits, who_had_the_gvl_is_said)
 		"/app/x.rb:7\n",
 		true);
 	expect_text(&text, "\n  HELD BY: ", true);
+	cr_assert_eq(render(report_waits_csv, &p, NULL, "x.data", &csv, &err), 0);
+	expect_text(&csv, ",gvl,0,0,,44,third,55000000,42,42,main,,,ruby,work,/app/x.rb,7,,0\r\n",
+		    true);
 	cr_assert_eq(render(report_waits_json, &p, NULL, "x.data", &json, &err), 0);
 	expect_text(
 		&json,

@@ -141,6 +141,10 @@ Test(thread_series, fields)
 		  "\"elapsed_ns\":3000000000,\"sum_ns\":74000000,");
 	expect_in(report_states_json, FLAT_BY_FUNCTION,
 		  "{\"pid\":50,\"tid\":51,\"name\":\"puma srv tp 001\",\"threads\":1,");
+	expect_in(report_states_csv, FLAT_BY_FUNCTION,
+		  "pid,tid,name,threads,elapsed_ns,sum_ns,user_ns,system_ns,minor-fault_ns,");
+	expect_in(report_states_csv, FLAT_BY_FUNCTION,
+		  "\n40,0,puma srv tp *,3,3000000000,74000000,");
 	expect_in(report_states, FLAT_BY_FUNCTION, "puma srv tp * (3)");
 	expect_in(report_states, FLAT_BY_FUNCTION, " of 7 rows: samples were lost");
 }
