@@ -31,65 +31,57 @@ static __always_inline __u64 runtime_until_now(const struct task_struct *task)
 }
 
 /*
- * A record that is zero but for its header, or NULL. User space acts on these at once (it must
- * examine the process while it lives), so they wake it.
+ * User space examines a process that is born or executes a program, while it lives: these wake it
+ * at once. It is woken on this CPU, perhaps before this program ends.
+ *
+ * Not reserved and submitted: where a kernel takes the CPU from a thread in between, all records
+ * after that would have to wait for it.
  */
-static __always_inline struct rbpf_ring_life *life_record(__u32 type, __u64 ts, __u32 tgid,
-							  __u32 tid)
+static __always_inline void send_life(const struct rbpf_ring_life *rec, __u64 flags)
 {
-	struct rbpf_ring_life *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
-
-	if (!rec) {
+	if (bpf_ringbuf_output(&ring, (void *)rec, sizeof(*rec), flags))
 		count(RBPF_CNT_LOST_LIFE);
-		return NULL;
-	}
-	*rec = (struct rbpf_ring_life) {
-		.h = {
-			.ts = ts,
-			.type = type,
-			.tgid = tgid,
-			.tid = tid,
-			.cpu = bpf_get_smp_processor_id(),
-		},
-	};
-	return rec;
 }
 
-/* Something of @type happened at @ts to @task, which has had @runtime of CPU time. */
-static __always_inline void send_life_of(__u32 type, __u64 ts, struct task_struct *task,
-					 __u64 runtime, __u32 child, __u32 flags,
-					 const struct rbpf_file *exe)
+/* Something of @type happens at @ts to @task, which has had @runtime of CPU time. */
+static __always_inline void life_of(struct rbpf_ring_life *rec, __u32 type, __u64 ts,
+				    struct task_struct *task, __u64 runtime)
 {
-	struct rbpf_ring_life *rec = life_record(type, ts, task->tgid, task->pid);
-
-	if (!rec)
-		return;
+	rec->h.ts = ts;
+	rec->h.type = type;
+	rec->h.tgid = task->tgid;
+	rec->h.tid = task->pid;
+	rec->h.cpu = bpf_get_smp_processor_id();
 	rec->runtime = runtime;
-	rec->child = child;
 	rec->exit_code = task->exit_code;
-	rec->flags = flags;
-	if (exe)
-		rec->exe = *exe;
 	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), task->comm);
-	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 }
 
-static __always_inline void send_life(__u32 type, __u64 ts, struct task_struct *task, __u32 flags)
+/* It ends: user space has time to take note of that. */
+static __always_inline void send_end(__u32 type, struct task_struct *task, __u32 flags)
 {
-	send_life_of(type, ts, task, task->se.sum_exec_runtime, 0, flags, NULL);
+	struct rbpf_ring_life rec = { .flags = flags };
+
+	life_of(&rec, type, bpf_ktime_get_ns(), task, task->se.sum_exec_runtime);
+	send_life(&rec, wakeup_flags());
 }
 
 /* The current thread has made @child. */
 static __always_inline void send_birth(__u32 type, const struct task_struct *child)
 {
 	__u64 creator = bpf_get_current_pid_tgid();
-	struct rbpf_ring_life *rec = life_record(type, child->start_time, creator >> 32,
-						 (__u32)creator);
+	struct rbpf_ring_life rec = {
+		.h = {
+			.ts = child->start_time,
+			.type = type,
+			.tgid = creator >> 32,
+			.tid = (__u32)creator,
+			.cpu = bpf_get_smp_processor_id(),
+		},
+		.child = child->pid,
+	};
 
-	if (!rec)
-		return;
-	rec->child = child->pid;
-	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
+	send_life(&rec, BPF_RB_FORCE_WAKEUP);
 }
 
 /* A thread that has just been created waits for a CPU. Of one from before there is open_waits(). */
@@ -170,8 +162,8 @@ static __always_inline void born(const struct task_struct *child)
  * from one thread to the next it does that, too, but there are many more of these.
  *
  * Births are seen here, and not at sched_process_fork: the queue is locked, so nothing preempts
- * this. Since Linux 7.2 others can be, and while one waits for its CPU the kernel leaves out what
- * the same program should do there for other threads.
+ * this. Newer kernels (Linux 7.2 does) preempt others, and while one waits for its CPU the kernel
+ * leaves out what the same program should do there for other threads.
  */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_new, struct task_struct *task)
@@ -198,7 +190,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct rbpf_proc proc = { .since = bpf_ktime_get_ns() };
 	struct rbpf_layout *preset;
 	struct rbpf_proc *followed;
-	__u32 tgid = task->tgid, flags = 0;
+	struct rbpf_ring_life rec = { .child = old_pid, .exe = exe };
+	__u32 tgid = task->tgid;
 
 	followed = bpf_map_lookup_elem(&procs, &tgid);
 	if (!followed && !system_wide)
@@ -218,14 +211,14 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	}
 	if (preset) {
 		proc.layout = *preset;
-		flags = RBPF_LIFE_PRESET;
+		rec.flags = RBPF_LIFE_PRESET;
 	}
 	if ((followed || preset) && bpf_map_update_elem(&procs, &tgid, &proc, BPF_ANY)) {
 		count(RBPF_CNT_PROCS_FULL);
 		return 0;
 	}
-	send_life_of(RBPF_RING_EXEC, proc.since, task, runtime_until_now(task), old_pid, flags,
-		     &exe);
+	life_of(&rec, RBPF_RING_EXEC, proc.since, task, runtime_until_now(task));
+	send_life(&rec, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 
@@ -235,8 +228,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	__u32 tgid = task->tgid;
 
 	if (bpf_map_lookup_elem(&procs, &tgid))
-		send_life(RBPF_RING_EXIT, bpf_ktime_get_ns(), task,
-			  task->signal->live.counter == 0 ? RBPF_LIFE_LAST : 0);
+		send_end(RBPF_RING_EXIT, task,
+			 task->signal->live.counter == 0 ? RBPF_LIFE_LAST : 0);
 	return 0;
 }
 
@@ -258,7 +251,7 @@ int BPF_PROG(on_free, struct task_struct *task)
 		forget_memory(tgid);
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
-	send_life(RBPF_RING_FREE, bpf_ktime_get_ns(), task, 0);
+	send_end(RBPF_RING_FREE, task, 0);
 	if (tid == tgid)
 		bpf_map_delete_elem(&procs, &tgid);
 	return 0;

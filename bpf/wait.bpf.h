@@ -77,12 +77,14 @@ static __always_inline void wait_in_call(struct wait *wait, __u32 tid, const str
  * from 3.3 on it is put into the queue by who makes it, perhaps after it has gone to sleep
  * (native_thread_create_dedicated()). It has no frame yet, and sleeps for a condition variable,
  * which glibc does with FUTEX_WAIT_BITSET, and for a mutex without. The main thread may look the
- * same where it waits for the others to end, and never begins here.
+ * same where it waits for the others to end, and never begins here; before 3.3 one that waits for a
+ * child does (Process.detach).
  */
 static __always_inline bool thread_begins(const struct walk *w, const struct syscall *s)
 {
-	return gvl_of(w) && !w->n_frames && s->number == SYS_futex &&
-	       (s->args[1] & FUTEX_CMD) == FUTEX_WAIT_BITSET && w->sample.h.tid != w->sample.h.tgid;
+	return w->layout.flags & RBPF_LAYOUT_RUNS_EARLY && gvl_of(w) && !w->n_frames &&
+	       s->number == SYS_futex && (s->args[1] & FUTEX_CMD) == FUTEX_WAIT_BITSET &&
+	       w->sample.h.tid != w->sample.h.tgid;
 }
 
 /*

@@ -36,9 +36,11 @@
 	X(LOST_LIFE, "lost_lives", ALWAYS, "fork, exec or exit", "forks, execs and exits",         \
 	  "found the ring buffer full: samples of these processes may be missing or nameless; "    \
 	  "--ring makes it larger")                                                                \
-	X(MISSED_LIFE, "missed_lives", ALWAYS, "exec or exit", "execs and exits",                  \
-	  "not told by the kernel (Linux since 7.2 leaves some out on busy CPUs): rbpf notices "   \
-	  "some seconds later, and samples of these processes may be nameless until then")         \
+	X(MISSED_EXEC, "missed_execs", ALWAYS, "exec", "execs",                                    \
+	  "of the machine's processes not told, for newer kernels leave some out on busy CPUs: "   \
+	  "if one was of those that are followed, it may be nameless for some seconds")            \
+	X(MISSED_EXIT, "missed_exits", NEVER, "exit", "exits",                                     \
+	  "of the machine's threads not told, but when the kernel frees them")                     \
 	X(PROCS_FULL, "children_not_followed", ALWAYS, "child process", "child processes",         \
 	  "not followed, for rbpf already follows 16,384, the most that it can: what they did "    \
 	  "is missing; "                                                                           \

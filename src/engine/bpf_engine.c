@@ -473,9 +473,9 @@ static uint64_t misses_of(const struct bpf_program *program)
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
 
-	return bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len)
-		       ? 0
-		       : info.recursion_misses;
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
+		return 0;
+	return info.recursion_misses;
 }
 
 static void read_counters(const struct engine *e, uint64_t *ret)
@@ -493,9 +493,8 @@ static void read_counters(const struct engine *e, uint64_t *ret)
 		for (cpu = 0; cpu < cpus; cpu++)
 			ret[key] += values[cpu];
 	}
-	ret[RBPF_CNT_MISSED_LIFE] =
-		misses_of(s->skel->progs.on_new) + misses_of(s->skel->progs.on_exec) +
-		misses_of(s->skel->progs.on_exit) + misses_of(s->skel->progs.on_free);
+	ret[RBPF_CNT_MISSED_EXEC] = misses_of(s->skel->progs.on_exec);
+	ret[RBPF_CNT_MISSED_EXIT] = misses_of(s->skel->progs.on_exit);
 }
 
 /* By the kernel's statistics; 0 of a program that is not loaded. */

@@ -34,7 +34,7 @@
 #define GROWN_UP      (NSEC_PER_SEC / 2)
 #define OPENING	      (50 * NSEC_PER_MSEC)
 
-/* How often threads are listed while there are new ones; the time between two searches for some. */
+/* How often threads are listed while there are new ones. */
 #define LISTINGS      4
 
 /* ---- clocks of CPUs ---- */

@@ -307,7 +307,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 		return r;
 	r = record_lost(c);
 	if (!r)
-		r = life_note_lost(c, now);
+		r = unknown_search(c, now);
 	if (!r)
 		r = life_sweep(c, now);
 	if (!r)

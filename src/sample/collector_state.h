@@ -74,7 +74,8 @@ struct collector {
 	bool any_newly_clocked; /* … or newly_clocked */
 	struct clock_queue clockless;
 	int64_t suspended_ns;	      /* in which the machine was suspended since boot, so far */
-	uint64_t lost_lives;	      /* records of births and ends that were lost when … */
+	uint64_t lost_lives;	      /* records that were lost, and … */
+	uint64_t missed_execs;	      /* … execs that were left out, when … */
 	uint64_t searched_ns;	      /* … what they told was searched for; CLOCK_MONOTONIC */
 	uint64_t began_ns;	      /* CLOCK_MONOTONIC: sampling … */
 	uint64_t ending_ns;	      /* … and its end; 0 before */
@@ -205,16 +206,6 @@ int life_handle_free(struct collector *c, const struct rbpf_ring_life *rec);
 /* Count the followed processes of each user. */
 void life_count_users(struct collector *c);
 
-/* How many births, execs and ends were not told: the ring was full, or the kernel missed them. */
-uint64_t life_lost(const struct collector *c);
-
-/*
- * If there are more of them than when this was called last, or than some seconds ago, find out what
- * they told: which processes have executed a program, and which threads there are. Returns 0 or a
- * negative errno.
- */
-int life_note_lost(struct collector *c, uint64_t now);
-
 /* Notice exits that were not seen, and let go of what ended a while ago. */
 int life_sweep(struct collector *c, uint64_t now);
 
@@ -315,6 +306,13 @@ int begun_poll(struct collector *c, uint64_t now);
  * one was looked at just now. Returns 0 or an error that ends the recording.
  */
 int unknown_look(struct collector *c, pid_t pid);
+
+/*
+ * If records were lost, or the kernel has left out execs, since this was called last, find out what
+ * they told: which processes have executed a program, and, if they were lost, which threads there
+ * are. Once in some seconds. Returns 0 or a negative errno.
+ */
+int unknown_search(struct collector *c, uint64_t now);
 
 /* ---- system_wide.c ---- */
 

@@ -242,6 +242,8 @@ int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 	p->parent = parent->id;
 	if (process_open(p->pid, &p->info, NULL))
 		info_of_parent(&p->info, p->pid, &parent->info);
+	/* It has that memory, or has executed a program since, which is told yet. */
+	p->info.main_top = parent->info.main_top;
 	users_get(&c->users, p->info.context.uid)->processes++;
 	r = find_ruby_inherit(c, p, parent);
 	if (!r)
@@ -422,6 +424,7 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 		p->let_go = true;
 		return r ? r : end_process(c, p, rec->h.ts, -1);
 	}
+	p->info.main_top = 0;
 	if (!process_open(p->pid, &info, NULL)) {
 		process_close(&p->info);
 		p->info = info;
@@ -453,71 +456,40 @@ int life_handle_exit(struct collector *c, const struct rbpf_ring_life *rec)
 	return r;
 }
 
+/*
+ * The exit of @t was not told, but the kernel has freed a thread with that id. When a thread that
+ * is not the main one executes a program, these two change their ids: it is the main one then that
+ * is freed, which has exited. Returns 0 or a negative errno.
+ */
+static int notice_exit(struct collector *c, const struct tracked_process *p,
+		       const struct tracked_thread *t, const struct rbpf_ring_life *rec)
+{
+	const struct tracked_thread *main_thread = process_table_find_thread(p, p->pid);
+	struct rbpf_ring_life end = *rec;
+
+	if (t != main_thread && (!main_thread || main_thread->ended_ns))
+		return 0;
+	if (!life_thread_is_gone(p, t)) /* it is another one, with the same id */
+		return 0;
+	end.flags = t == main_thread ? RBPF_LIFE_LAST : 0;
+	return life_handle_exit(c, &end);
+}
+
 int life_handle_free(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct tracked_thread *t = p ? process_table_find_thread(p, (pid_t)rec->h.tid) : NULL;
-	struct rbpf_ring_life end = *rec;
 	int r = 0;
 
 	if (!t || p->let_go)
 		return 0;
-	if (!t->ended_ns) { /* its exit was not told, or it is another thread, with the same id */
-		if (!life_thread_is_gone(p, t))
-			return 0;
-		end.flags = t->tid == p->pid ? RBPF_LIFE_LAST : 0;
-		r = life_handle_exit(c, &end);
-	}
+	if (!t->ended_ns)
+		r = notice_exit(c, p, t, rec);
+	if (r || !t->ended_ns)
+		return r;
 	clocks_thread_ended(c, t);
-	return r || t->ended_ns < c->began_ns ? r : life_account(c, t, rec->runtime);
+	return t->ended_ns >= c->began_ns ? life_account(c, t, rec->runtime) : 0;
 }
-
-/* ---- what was not told ---- */
-
-/* Reading what all processes are takes some ms for each thousand. */
-#define SEARCH_PAUSE (5 * NSEC_PER_SEC)
-
-uint64_t life_lost(const struct collector *c)
-{
-	return c->totals.counters[RBPF_CNT_LOST_LIFE] + c->totals.counters[RBPF_CNT_MISSED_LIFE];
-}
-
-/* If @p runs another program than it did, it has executed that; when is not known. */
-static int notice_exec(struct collector *c, struct tracked_process *p, uint64_t now)
-{
-	const struct rbpf_ring_life rec = { .h.ts = now,
-					    .h.tgid = (uint32_t)p->pid,
-					    .h.tid = (uint32_t)p->pid,
-					    .child = (uint32_t)p->pid };
-	const uint64_t main_top = p->ended_ns ? 0 : process_main_top(p->pid);
-	int r;
-
-	if (!main_top || !p->info.main_top || main_top == p->info.main_top)
-		return 0;
-	/* The engine is to forget what it was told of it, whenever that was. */
-	p->told_ns = now;
-	r = life_handle_exec(c, &rec);
-	return collector_note_full(c, r, 0);
-}
-
-int life_note_lost(struct collector *c, uint64_t now)
-{
-	const uint64_t lost = life_lost(c);
-	struct tracked_process *p, *next;
-	int r = 0;
-
-	if (lost == c->lost_lives || now - c->searched_ns < SEARCH_PAUSE)
-		return 0;
-	c->lost_lives = lost;
-	c->searched_ns = now;
-	for (p = LIST_FIRST(&c->table.list); p && !r; p = next) {
-		next = LIST_NEXT(p, link);
-		r = notice_exec(c, p, now);
-	}
-	return r ? r : clocks_search(c, now);
-}
-
-/* ---- what ended ---- */
 
 static void sweep_threads(struct collector *c, struct tracked_process *p, uint64_t now)
 {
@@ -542,6 +514,7 @@ static int read_info_again(struct collector *c, struct tracked_process *p)
 
 	if (p->ended_ns || p->info.start_ticks || process_open(p->pid, &info, NULL))
 		return 0;
+	info.main_top = p->info.main_top ?: info.main_top;
 	process_close(&p->info);
 	p->info = info;
 	return p->id == PROFILE_NONE ? 0 : collector_note_full(c, life_record(c, p), 0);

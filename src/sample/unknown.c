@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Processes that the BPF programs follow and user space was not told of: the ring was full when
- * they were forked or executed a program. Their samples are the only sign of them.
+ * What user space was not told of: the ring was full when a process was forked or executed a
+ * program, or the kernel left the program out that tells of an exec.
  */
 #include <errno.h>
 
@@ -10,6 +10,9 @@
 #include "base/stop.h"
 #include "engine/engine.h"
 #include "sample/collector_state.h"
+#include "target/process.h"
+
+/* ---- processes whose samples are the only sign of them ---- */
 
 /* They may be many, and are looked at while the ring is drained: a fifth of the time at most. */
 #define LOOK_PAUSE 4 /* times what the look before took */
@@ -31,7 +34,7 @@ int unknown_look(struct collector *c, pid_t pid)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r;
 
-	if (!life_lost(c) || now < c->unknown_next_ns || stop_overdue())
+	if (!c->totals.counters[RBPF_CNT_LOST_LIFE] || now < c->unknown_next_ns || stop_overdue())
 		return 0;
 	r = c->opts.system_wide ? system_wide_consider(c, pid) : follow_descendant(c, pid);
 	/* Nothing for us: it is not to come again. */
@@ -39,4 +42,60 @@ int unknown_look(struct collector *c, pid_t pid)
 		engine_forget(c->engine, pid);
 	c->unknown_next_ns = now + (clock_ns(CLOCK_MONOTONIC) - now) * (1 + LOOK_PAUSE);
 	return r;
+}
+
+/* ---- programs that were executed ---- */
+
+/* Reading what all processes are takes some ms for each thousand. */
+#define SEARCH_PAUSE (5 * NSEC_PER_SEC)
+
+/* If @p runs another program than it did, it has executed that; when is not known. */
+static int notice_exec(struct collector *c, struct tracked_process *p, uint64_t now)
+{
+	const struct rbpf_ring_life rec = { .h.ts = now,
+					    .h.tgid = (uint32_t)p->pid,
+					    .h.tid = (uint32_t)p->pid,
+					    .child = (uint32_t)p->pid };
+	const uint64_t main_top = process_main_top(p->pid);
+	struct tracked_thread *main_thread = process_table_find_thread(p, p->pid);
+
+	if (!main_top || !p->info.main_top || main_top == p->info.main_top || p->ended_ns ||
+	    process_ended(&p->info))
+		return 0;
+	/* The engine is to forget what it was told of it, whenever that was. */
+	p->told_ns = now;
+	/* If another thread has executed it, that has this id now. */
+	if (main_thread && main_thread->ended_ns)
+		life_forget_thread(c, p, main_thread);
+	begun_note(c, now);
+	return collector_note_full(c, life_handle_exec(c, &rec), 0);
+}
+
+/* Which processes have executed a program. */
+static int notice_execs(struct collector *c, uint64_t now)
+{
+	struct tracked_process *p, *next;
+	int r = 0;
+
+	for (p = LIST_FIRST(&c->table.list); p && !r; p = next) {
+		next = LIST_NEXT(p, link);
+		r = notice_exec(c, p, now);
+	}
+	return r;
+}
+
+int unknown_search(struct collector *c, uint64_t now)
+{
+	const uint64_t lost = c->totals.counters[RBPF_CNT_LOST_LIFE];
+	const uint64_t missed = c->totals.counters[RBPF_CNT_MISSED_EXEC];
+	const bool any_lost = lost != c->lost_lives;
+	int r;
+
+	if ((!any_lost && missed == c->missed_execs) || now - c->searched_ns < SEARCH_PAUSE)
+		return 0;
+	c->lost_lives = lost;
+	c->missed_execs = missed;
+	c->searched_ns = now;
+	r = notice_execs(c, now);
+	return r || !any_lost ? r : clocks_search(c, now);
 }

@@ -33,6 +33,7 @@ enum target_order {
 	TARGET_THREAD,	   /* answers its tid */
 	TARGET_END_THREAD, /* the one that was made last */
 	TARGET_FORK,	   /* answers the child's pid */
+	TARGET_SPAWN,	   /* the same; it executes `sleep 1000` */
 	TARGET_EXEC,	   /* answers by closing its socket */
 	TARGET_EXIT,	   /* the same */
 };
@@ -86,7 +87,7 @@ static inline void target_end_with(pid_t parent)
 		_exit(1);
 }
 
-static inline pid_t target_make_child(int fd)
+static inline pid_t target_make_child(int fd, bool executes)
 {
 	const pid_t parent = getpid();
 	pid_t pid = fork();
@@ -95,6 +96,8 @@ static inline pid_t target_make_child(int fd)
 		return pid;
 	target_end_with(parent);
 	close(fd);
+	if (executes)
+		execl("/bin/sleep", "sleep", "1000", NULL);
 	for (;;)
 		pause();
 }
@@ -112,7 +115,9 @@ static inline void target_main(pid_t parent, int fd)
 		else if (m.order == TARGET_END_THREAD)
 			target_end_of_thread(&threads[--n]);
 		else if (m.order == TARGET_FORK)
-			m.value = target_make_child(fd);
+			m.value = target_make_child(fd, false);
+		else if (m.order == TARGET_SPAWN)
+			m.value = target_make_child(fd, true);
 		else if (m.order == TARGET_EXEC)
 			execl("/bin/sleep", "sleep", "1000", NULL);
 		else
@@ -191,14 +196,13 @@ static inline void target_write(pid_t pid, const void *at)
 	close(fd);
 }
 
-/* It executes `sleep 1000`. */
-static inline void target_exec(const struct target *t)
+/* Wait until @pid has executed `sleep`. */
+static inline void target_await_sleep(pid_t pid)
 {
 	char path[32], text[8] = "";
 	FILE *file;
 
-	target_ask(t, TARGET_EXEC, 0);
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)t->pid);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
 	/* Its descriptors are closed before its arguments are in place. */
 	while (strcmp(text, "sleep")) {
 		usleep(100);
@@ -208,6 +212,22 @@ static inline void target_exec(const struct target *t)
 			text[0] = '\0';
 		fclose(file);
 	}
+}
+
+/* It executes `sleep 1000`. */
+static inline void target_exec(const struct target *t)
+{
+	target_ask(t, TARGET_EXEC, 0);
+	target_await_sleep(t->pid);
+}
+
+/* A child that has executed `sleep 1000`; returns its pid. */
+static inline pid_t target_spawn(const struct target *t)
+{
+	const pid_t pid = target_ask(t, TARGET_SPAWN, 0);
+
+	target_await_sleep(pid);
+	return pid;
 }
 
 /* It exits; returns what wait(2) gives. */

@@ -311,7 +311,7 @@ Test(process_life, exec_that_was_not_told, .init = setup, .fini = teardown)
 	child = fork_by(target.pid);
 	collecting_poll(&f);
 	target_exec(&target);
-	f.engine.counters[RBPF_CNT_MISSED_LIFE] = 1;
+	f.engine.counters[RBPF_CNT_MISSED_EXEC] = 1;
 	before = scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid);
 	collecting_keep_house(&f);
 	cr_expect_str_eq(collecting_str(&f, collecting_process(&f, target.pid)->cmdline),
@@ -322,6 +322,25 @@ Test(process_life, exec_that_was_not_told, .init = setup, .fini = teardown)
 	EXPECT_FOLLOWED(target.pid, child);
 	collecting_finish(&f);
 	cr_expect_eq(collecting_profile(&f)->n_processes, 2);
+}
+
+/* Nor is that of a child that had executed it when its birth was handled. */
+Test(process_life, exec_of_a_child_that_was_not_told, .init = setup, .fini = teardown)
+{
+	size_t before;
+	pid_t child;
+
+	collecting_start(&f, &target);
+	child = target_spawn(&target);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	collecting_poll(&f);
+	before = scripted_count(&f.engine, SCRIPTED_FOLLOW, child);
+	f.engine.counters[RBPF_CNT_MISSED_EXEC] = 1;
+	collecting_keep_house(&f);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, child), before + 1);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 1,
+		     "the clocks of others stay");
+	collecting_finish(&f);
 }
 
 /* Of what executes no Ruby only samples can tell that there is one: it may be any number of

@@ -125,6 +125,37 @@ Test(thread_life, exit_that_was_not_told, .init = setup, .fini = teardown)
 	collecting_finish(&f);
 }
 
+/*
+ * A thread that executes a program has the id of the main one from then on, and that has its: what
+ * is freed with it is the main one.
+ */
+Test(thread_life, exec_by_another_thread, .init = setup, .fini = teardown)
+{
+	const pid_t tid = target_thread(&target);
+	const uint64_t before = runtime_of(tid), second = NSEC_PER_SEC;
+	struct tracked_process *p;
+
+	collecting_start(&f, &target);
+	collecting_tick(&f, target.pid, tid);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_poll(&f);
+	runtime_is(RBPF_RING_EXIT, target.pid, runtime_of(target.pid) + 3 * second);
+	target_end_thread(&target, tid); /* there is none with that id any more */
+	runtime_is(RBPF_RING_FREE, tid, runtime_of(target.pid) + 3 * second);
+	collecting_poll(&f);
+	p = process_table_find(&f.c->table, target.pid);
+	cr_expect_eq(process_table_find_thread(p, tid)->ended_ns, 0);
+	scripted_life(&f.engine, RBPF_RING_EXEC,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)target.pid,
+						 .child = (uint32_t)tid,
+						 .runtime = before + second });
+	collecting_poll(&f);
+	collecting_finish(&f);
+	cr_expect_eq(collecting_thread(&f, tid)->cpu_ns, second,
+		     "its own, not that of the main one");
+}
+
 /* Threads go on while what they did is still being named: that is no time of the recording. */
 Test(thread_life, the_account_is_read_as_sampling_ends, .init = setup, .fini = teardown)
 {
