@@ -81,17 +81,18 @@ __noinline int gvl_is_held(__u32 walk_id, __u32 or_had)
 }
 
 /*
- * Whether the thread that was walked, which waits for the GVL, had it until it gave it away to
- * others: its turn was over, or it asked for that (Thread.pass). What waits for anything else is
- * not runnable for the VM until it has the GVL again.
+ * Whether the thread that was walked, which waits for the GVL, had it until its turn was over: it
+ * is runnable for the VM, as few are that come back from something else, and has run for a turn.
+ * The next word says how long, in µs; it begins anew when the thread gets the GVL after another
+ * one.
  */
 static __always_inline bool gvl_turn_is_over(const struct walk *w)
 {
-	__u32 status;
+	__u32 words[2];
 
 	return w->layout.th_status && w->n_frames &&
-	       !walk_read(&status, sizeof(status), w->th + w->layout.th_status) &&
-	       (status & RUBY_TH_STATUS_MASK) == RUBY_TH_RUNNABLE;
+	       !walk_read(words, sizeof(words), w->th + w->layout.th_status) &&
+	       (words[0] & RUBY_TH_STATUS_MASK) == RUBY_TH_RUNNABLE && words[1] >= RUBY_TURN_US;
 }
 
 static __always_inline struct gvl *gvl_find(__u64 at, __u32 tgid)

@@ -808,12 +808,12 @@ struct rbpf_block {
 /*
  * RBPF_RING_FORK, RBPF_RING_THREAD: h is the parent, and h.ts when the child began, as the kernel
  * keeps it; RBPF_RING_EXEC, RBPF_RING_EXIT, RBPF_RING_FREE: the process or thread itself. FREE
- * comes some time after EXIT, when it has been waited for.
+ * comes some time after EXIT, when it has been waited for. FORK, THREAD: all after child is 0.
  */
 struct rbpf_ring_life {
 	struct rbpf_ring_hdr h;
 	__u64 runtime;	 /* ns of CPU time the thread of h had in its life, up to the last time the
-			  * scheduler looked: FREE: all of it */
+			  * scheduler looked: FREE: all of it; FORK, THREAD: 0 */
 	__u32 child;	 /* FORK: tgid of the new process; THREAD: tid of the new thread; EXEC: tid
 			  * that h.tid had before */
 	__u32 exit_code; /* EXIT: as wait(2) gives it */

@@ -292,6 +292,13 @@ enum { RUBY_EC_VM_STACK = 0, RUBY_EC_VM_STACK_SIZE = 1, RUBY_EC_CFP = 2, RUBY_EC
 #define RUBY_TH_STATUS_MASK  3u
 #define RUBY_TH_RUNNABLE     0
 
+/*
+ * rb_thread_t.running_time_us, the next word: the VM's timer adds to it while the thread runs, and
+ * has it give the GVL away from so many µs on (thread.c, rb_threadptr_execute_interrupts()). From
+ * 3.4 on RUBY_THREAD_TIMESLICE can say otherwise.
+ */
+#define RUBY_TURN_US	     100000
+
 /* What fills the buf of struct rb_vm_tag, and so where in it a function's registers are. */
 enum ruby_tag_form {
 	RUBY_TAG_UNKNOWN = 0, /* they cannot be told */

@@ -7,7 +7,7 @@
 const about = page.json('about');
 const STATES = about.states.length, STATE = 31, GC = 32, MERGED = 64, HAS_VALUE = 128, IDLE = about.states.findIndex(s => s[0] === 'idle');
 const LANE = 20, STRIPE = 4, REQUEST = 15, MIN_VIEW = 1000, WHEEL = 1.0015, MAX_DPR = 2;
-const CPU = [0, 1]; // the states in which a thread runs
+const CPU = ['user', 'system', 'minor-fault'].map(word => about.states.findIndex(s => s[0] === word)); // the states in which a thread runs
 const nodes = page.nodes('nodes', about.labels);
 
 // Spans of all rows, as arrays: they are many.

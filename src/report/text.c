@@ -185,6 +185,23 @@ void report_quality(const struct report *r, struct buf *out)
 	summary_defects(&p->totals, &recording, out);
 }
 
+/* Less of the time than this, one part of so many, makes a program one that waits. */
+#define BUSY_PART 5
+
+static const char *advice_for_few(const struct report *r)
+{
+	const struct profile *p = &r->rec->profile;
+	const uint64_t cpu_ns = p->totals.cpu_kernel_ns;
+
+	if (cpu_ns && cpu_ns < recording_duration(r->rec) / BUSY_PART)
+		return profile_has_waits(p)
+			       ? "it waited most of the time: see 'rbpf report --states'"
+			       : "it waited most of the time: 'rbpf record --mode states' tells "
+				 "for what";
+	return p->totals.lowest_hz ? "record longer or with a higher --max-cost"
+				   : "record longer or with a higher -F";
+}
+
 /* More samples make waits no more exact than they are. */
 static void warn_few_samples(const struct report *r, struct buf *out)
 {
@@ -197,9 +214,8 @@ static void warn_few_samples(const struct report *r, struct buf *out)
 	}
 	all = view_selected_sum(sel);
 	if (view_sum_is_few(&all, REPORT_FEW_SAMPLES))
-		buf_addf(out, "  few samples: %s in all; record longer or with %s\n",
-			 num_count(all.samples - all.exact_samples).s,
-			 r->rec->profile.totals.lowest_hz ? "a higher --max-cost" : "a higher -F");
+		buf_addf(out, "  few samples: %s in all; %s\n",
+			 num_count(all.samples - all.exact_samples).s, advice_for_few(r));
 }
 
 void report_footer(const struct report *r, struct buf *out)
