@@ -66,8 +66,11 @@ static __always_inline void send_end(__u32 type, struct task_struct *task, __u32
 	send_life(&rec, wakeup_flags());
 }
 
-/* The current thread has made @child. */
-static __always_inline void send_birth(__u32 type, const struct task_struct *child)
+/*
+ * The current thread has made @child. No part of its caller, whose stack is short; nor are the next
+ * two.
+ */
+static __noinline int send_birth(__u32 type, const struct task_struct *child)
 {
 	__u64 creator = bpf_get_current_pid_tgid();
 	struct rbpf_ring_life rec = {
@@ -82,20 +85,22 @@ static __always_inline void send_birth(__u32 type, const struct task_struct *chi
 	};
 
 	send_life(&rec, BPF_RB_FORCE_WAKEUP);
+	return 0;
 }
 
 /* A thread that has just been created waits for a CPU. Of one from before there is open_waits(). */
-static __always_inline void wait_of_new(const struct task_struct *child)
+static __noinline int wait_of_new(const struct task_struct *child)
 {
 	struct wait wait = { .tgid = child->tgid, .status = RBPF_NO_EC };
 	__u32 tid = child->pid;
 
 	if (!waits_begun)
-		return;
+		return 0;
 	wait.since = wait.woken = bpf_ktime_get_ns();
 	wait.runtime = child->se.sum_exec_runtime;
 	if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY))
 		count(RBPF_CNT_WAITS_FULL);
+	return 0;
 }
 
 static __always_inline struct rbpf_file file_of(const struct file *file)
@@ -128,33 +133,40 @@ static __always_inline void forget_memory(__u32 tgid)
 	bpf_map_delete_elem(&request_filters, &tgid);
 }
 
+/* Follow @child, a process, as its parent @tgid is followed. Returns 1, or 0: there is no room. */
+static __noinline int follow_child(__u32 tgid, const struct task_struct *child)
+{
+	struct rbpf_proc *known = bpf_map_lookup_elem(&procs, &tgid), proc;
+	__u32 child_tgid = child->tgid;
+
+	if (!known)
+		return 0;
+	proc = *known;
+	proc.since = child->start_time;
+	if (bpf_map_update_elem(&procs, &child_tgid, &proc, BPF_ANY)) {
+		count(RBPF_CNT_PROCS_FULL);
+		return 0;
+	}
+	inherit(tgid, child_tgid);
+	return 1;
+}
+
 /* The current thread has created @child, a thread or the first one of a process. */
 static __always_inline void born(const struct task_struct *child)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, child_tgid = child->tgid;
-	struct rbpf_proc *known, proc;
 
-	known = bpf_map_lookup_elem(&procs, &tgid);
-	if (!known)
+	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return;
 	if (tgid == child_tgid) {
 		wait_of_new(child);
 		/* User space needs each new thread only if some have clocks of their own. */
 		if (!system_wide)
 			send_birth(RBPF_RING_THREAD, child);
-		return;
+	} else if (follow_children && follow_child(tgid, child)) {
+		wait_of_new(child);
+		send_birth(RBPF_RING_FORK, child);
 	}
-	if (!follow_children)
-		return;
-	proc = *known;
-	proc.since = child->start_time;
-	if (bpf_map_update_elem(&procs, &child_tgid, &proc, BPF_ANY)) {
-		count(RBPF_CNT_PROCS_FULL);
-		return;
-	}
-	inherit(tgid, child_tgid);
-	wait_of_new(child);
-	send_birth(RBPF_RING_FORK, child);
 }
 
 /*

@@ -236,6 +236,14 @@ struct {
 	__type(value, struct rbpf_known_wait);
 } known_waits SEC(".maps");
 
+/* Sized at load. Which thread of the kernel an rb_thread_t is that has waited for a lock. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct lock_holder_key);
+	__type(value, __u32); /* tid */
+} gvl_tids SEC(".maps");
+
 /* Sized at load, as waits[]: of GVLs and of Mutexes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -3,6 +3,7 @@
 #ifndef RBPF_TICK_BPF_H
 #define RBPF_TICK_BPF_H
 
+#include "gvl_ready.bpf.h"
 #include "lock.bpf.h"
 #include "page_fault.bpf.h"
 
@@ -17,6 +18,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	enum clock clock = ctx->sample_period & RBPF_PERIOD_OF_CPU ? CLOCK_OF_CPU : CLOCK_OF_THREAD;
 	struct walk *w;
 	__u32 walk_id;
+	__u64 value;
 
 	w = sample_begin(RBPF_IN_INTERRUPT, clock, &walk_id);
 	if (!w)
@@ -30,12 +32,13 @@ int tick(struct bpf_perf_event_data *ctx)
 			w->sample.flags |= RBPF_SAMPLE_PAGE_FAULT;
 	}
 	sample_stacks(walk_id);
-	sample_send(w, RBPF_EVENT_CPU,
-		    clock == CLOCK_OF_CPU
-			    ? period_of_cpu(w->sample.h.cpu, w->sample.h.ts)
-			    : period_of_thread(ctx->sample_period, w->periods, w->sample.h.tid));
+	value = clock == CLOCK_OF_CPU
+			? period_of_cpu(w->sample.h.cpu, w->sample.h.ts)
+			: period_of_thread(ctx->sample_period, w->periods, w->sample.h.tid);
+	sample_send(w, RBPF_EVENT_CPU, value);
 	if (waits_too) {
 		gvl_send(walk_id);
+		gvl_note_ready(walk_id, value);
 		lock_send(walk_id);
 	}
 	count_add(RBPF_CNT_SAMPLE_NS, bpf_ktime_get_ns() - w->sample.h.ts);

@@ -195,6 +195,7 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	rec->h.cpu = bpf_get_smp_processor_id();
 	rec->since = wait->since;
 	rec->woken = wait->woken;
+	rec->ready = wait->ready;
 	rec->stack = wait->stack;
 	rec->native = wait->native;
 	rec->request = wait->request;
@@ -262,6 +263,7 @@ static __always_inline void wait_begin(struct task_struct *task, bool preempted)
 	lock_send(walk_id);
 	wait_note(walk_id, state, task->se.sum_exec_runtime);
 	lock_wait_begin(walk_id);
+	gvl_keep_tid(walk_id);
 	if (wait_keep(walk_id)) {
 		wait_missed(task);
 		wait_keep(walk_id);

@@ -195,9 +195,11 @@ struct wait {
 	__u64 gvl;     /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
 	__u64 th;      /* the rb_thread_t; 0: it is not known */
 	__u64 lock;    /* RBPF_WAIT_LOCK: the rb_mutex_t that it waits for; 0: it is not known */
-	__u64 held; /* the one that the thread held when it left the CPU, if others have waited for
-		       it; or 0 */
-	__u64 args; /* syscall_mark() of the system call that it waited in last; 0: of none */
+	__u64 held;  /* the one that the thread held when it left the CPU, if others have waited for
+			it; or 0 */
+	__u64 ready; /* RBPF_WAIT_LOCK: when it was first seen to wait for the GVL; 0: it was not */
+	__u64 charged; /* … and until when who had that was charged with it */
+	__u64 args;    /* syscall_mark() of the system call that it waited in last; 0: of none */
 	__u32 tgid;
 	__u16 wait;
 	__u16 status;

@@ -652,16 +652,17 @@ _Static_assert(sizeof(struct rbpf_waits_on) == 52, "ring ABI");
  */
 struct rbpf_ring_wait {
 	struct rbpf_ring_hdr h;
-	__u64 since;   /* ns, CLOCK_MONOTONIC */
-	__u64 woken;   /* since then it could run; 0: not yet */
-	__u64 stack;   /* as in rbpf_ring_sample */
-	__u64 native;  /* so, too */
+	__u64 since;  /* ns, CLOCK_MONOTONIC */
+	__u64 woken;  /* since then it could run; 0: not yet */
+	__u64 ready;  /* since then it waited for the GVL, as far as that was seen; 0: it was not */
+	__u64 stack;  /* as in rbpf_ring_sample */
+	__u64 native; /* so, too */
 	__u64 request; /* so, too */
 	struct rbpf_span span;
 	__u64 runtime; /* ns of CPU time that the thread has had in its life */
 	__u64 caused;  /* RBPF_WAIT_HELD: a value of RBPF_EVENT_GVL, of this wait so far; else 0 */
 	__u64 lock_caused; /* a value of RBPF_EVENT_LOCK, of this wait so far */
-	__u32 wait;	   /* enum rbpf_wait, up to woken */
+	__u32 wait;	   /* enum rbpf_wait, up to ready or woken */
 	__u16 status;	   /* enum rbpf_status */
 	__u16 flags;	   /* RBPF_SAMPLE_*, RBPF_WAIT_* */
 	char comm[RBPF_COMM_LEN];
@@ -875,7 +876,7 @@ _Static_assert(sizeof(struct rbpf_tls) == 24, "map ABI");
 _Static_assert(sizeof(struct rbpf_otel_record) == 32, "the record is shorter by its padding");
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wait) == 192, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 200, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 104, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_waker) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 48 + 48 + 8, "wire ABI");

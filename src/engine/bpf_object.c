@@ -27,6 +27,7 @@
 #define MAX_WAITS	32768u /* threads that have been off the CPU and live */
 /* GVLs and Mutexes, and who holds those: what is beyond is forgotten, least recently used first. */
 #define MAX_GVLS	16384u
+#define MAX_GVL_TIDS	4096u /* of threads that waited for a lock */
 #define MAX_KNOWN_WAITS 4096u /* of threads that slept already when they came to be recorded */
 
 int bpf_object_refused(int r, const char *what, struct err *err)
@@ -65,6 +66,8 @@ static int size_maps(struct rbpf_bpf *skel, const struct engine_options *opts)
 		r = bpf_map__set_max_entries(skel->maps.lock_holders, MAX_GVLS);
 	if (!r && opts->waits)
 		r = bpf_map__set_max_entries(skel->maps.known_waits, MAX_KNOWN_WAITS);
+	if (!r && opts->waits)
+		r = bpf_map__set_max_entries(skel->maps.gvl_tids, MAX_GVL_TIDS);
 	if (r || !opts->native)
 		return r;
 	r = bpf_map__set_max_entries(skel->maps.pool, POOL_CHUNKS);

@@ -171,7 +171,7 @@ static void add_turns(const struct thread_states *all, struct buf *out)
 	if (all->turn_ns)
 		buf_addf(out,
 			 "  %s of gvl: threads whose turn was over; the rest: threads that come "
-			 "back from what they waited for, or begin\n",
+			 "back from what they waited for, begin, or gave it away themselves\n",
 			 num_percent(all->turn_ns, all->ns[STATE_GVL]).s);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -234,8 +235,8 @@ static int walk_if_there_is_time(struct collector *c, struct tracked_process *p,
 
 /* The stacks of a wait that goes on: the table of stacks may forget them before it ends. */
 struct wait_stacks {
-	struct sample_stack blocked, runnable;
-	uint32_t request; /* id in the recording; 0: none */
+	struct sample_stack blocked, queued, runnable; /* queued: for the GVL */
+	uint32_t request;			       /* id in the recording; 0: none */
 };
 
 void waits_ids(struct tracked_thread *t, id_fn *fn, void *arg)
@@ -243,6 +244,7 @@ void waits_ids(struct tracked_thread *t, id_fn *fn, void *arg)
 	if (!t->wait)
 		return;
 	fn(arg, ID_STACK, &t->wait->blocked.stack);
+	fn(arg, ID_STACK, &t->wait->queued.stack);
 	fn(arg, ID_STACK, &t->wait->runnable.stack);
 	fn(arg, ID_REQUEST, &t->wait->request);
 }
@@ -269,8 +271,15 @@ static struct stacks_taken taken_of(const struct rbpf_ring_wait *rec)
 	};
 }
 
+/* Whether a thread of @p that waits as @wait says can be put into the queue for the GVL meanwhile.
+ */
+static bool may_be_queued(const struct tracked_process *p, uint16_t wait)
+{
+	return wait == RBPF_WAIT_LOCK && p->vm && p->vm->walk.flags & RBPF_LAYOUT_RUNS_EARLY;
+}
+
 /*
- * What is kept of the wait @rec of @t. When it first goes on both stacks are made: it can become
+ * What is kept of the wait @rec of @t. When it first goes on all stacks are made: it can become
  * runnable at any time.
  */
 static int keep_wait(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
@@ -290,12 +299,15 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		t->wait = calloc(1, sizeof(*t->wait));
 	if (!t->wait)
 		return -ENOMEM;
+	t->wait->queued = (struct sample_stack) { 0 };
 	peer = rec->on;
 	taken.on = &peer;
 	if (rec->flags & RBPF_WAIT_BEFORE || (p->vm && began_unknown(rec)))
 		r = walk_if_there_is_time(c, p, rec, &taken, &wait, &peer);
 	if (!r)
 		r = wait_stack(c, p, &taken, wait, with_ruby, &t->wait->blocked);
+	if (!r && may_be_queued(p, wait))
+		r = wait_stack(c, p, &taken, RBPF_WAIT_GVL, with_ruby, &t->wait->queued);
 	if (!r)
 		r = wait_stack(c, p, &taken, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
 	if (!r)
@@ -308,18 +320,34 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 	return r;
 }
 
+/*
+ * The stack that is kept of the wait @rec of @t where it waits for @wait; NULL: none is. A Ruby
+ * that was found since may have its threads queued.
+ */
+static const struct sample_stack *kept_stack(const struct tracked_thread *t,
+					     const struct rbpf_ring_wait *rec, enum rbpf_wait wait)
+{
+	if (!t->wait || t->wait_ns != rec->since)
+		return NULL;
+	if (wait == rec->wait)
+		return &t->wait->blocked;
+	if (wait == RBPF_WAIT_CPU)
+		return &t->wait->runnable;
+	return t->wait->queued.stack ? &t->wait->queued : NULL;
+}
+
 /* @sample, of thread @t, with the stack of @rec where it waits for @wait. */
 static int wait_sample(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
 		       const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
 		       struct profile_sample *sample)
 {
+	const struct sample_stack *kept = kept_stack(t, rec, wait);
 	const struct stacks_taken taken = taken_of(rec);
 	struct sample_stack stack;
 	int r = 0;
 
-	if (t->wait && t->wait_ns == rec->since) {
-		stack = wait == RBPF_WAIT_CPU && rec->wait != RBPF_WAIT_CPU ? t->wait->runnable
-									    : t->wait->blocked;
+	if (kept) {
+		stack = *kept;
 		sample->request = t->wait->request;
 	} else {
 		r = wait_stack(c, p, &taken, wait, with_ruby, &stack);
@@ -353,17 +381,40 @@ static uint16_t wait_edges(const struct collector *c, const struct rbpf_ring_wai
 	return flags;
 }
 
-/* The part of the wait @rec that is [@from, @to), and for what; @flags: of wait_edges(). */
-static int wait_part(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
-		     const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
-		     uint16_t flags, uint64_t from, uint64_t to)
+/*
+ * What of the wait @rec is new, from @from on: what it waited for, then perhaps for the GVL, then
+ * for a CPU. @edges: of wait_edges().
+ */
+static int wait_parts(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		      const struct rbpf_ring_wait *rec, bool with_ruby, uint16_t edges,
+		      uint64_t from)
 {
-	if (from >= to)
-		return 0;
-	return wait_sample(
-		c, p, t, rec, wait, with_ruby,
-		&(struct profile_sample) {
-			.ts = to, .value = to - from, .flags = flags, .event = RBPF_EVENT_WAIT });
+	const uint64_t end = rec->h.ts, woken = rec->woken && rec->woken < end ? rec->woken : end;
+	const struct {
+		enum rbpf_wait wait;
+		uint64_t until;
+	} parts[] = { { rec->wait, rec->ready && rec->ready < woken ? rec->ready : woken },
+		      { RBPF_WAIT_GVL, woken },
+		      { RBPF_WAIT_CPU, end } };
+	int r = 0;
+
+	for (size_t i = 0; !r && i < ARRAY_SIZE(parts); i++) {
+		const uint64_t until = parts[i].until;
+		uint16_t flags = edges;
+
+		if (until <= from)
+			continue;
+		if (until < end)
+			flags &= (uint16_t)~SAMPLE_AFTER;
+		edges &= (uint16_t)~SAMPLE_BEFORE;
+		r = wait_sample(c, p, t, rec, parts[i].wait, with_ruby,
+				&(struct profile_sample) { .ts = until,
+							   .value = until - from,
+							   .flags = flags,
+							   .event = RBPF_EVENT_WAIT });
+		from = until;
+	}
+	return r;
 }
 
 /* What others waited meanwhile for what the thread had: @ns of @event. */
@@ -385,9 +436,7 @@ static int wait_caused(struct collector *c, struct tracked_process *p, struct tr
 int waits_handle(struct collector *c, struct tracked_process *p, const struct rbpf_ring_wait *rec,
 		 bool with_ruby)
 {
-	const uint64_t end = rec->h.ts, woken = rec->woken && rec->woken < end ? rec->woken : end;
 	struct tracked_thread *t;
-	uint16_t edges;
 	uint64_t from;
 	int r;
 
@@ -397,18 +446,12 @@ int waits_handle(struct collector *c, struct tracked_process *p, const struct rb
 	if (r)
 		return r;
 	from = rec->since > t->waits_until_ns ? rec->since : t->waits_until_ns;
-	if (end > t->waits_until_ns)
-		t->waits_until_ns = end;
-	edges = wait_edges(c, rec, from);
-	r = wait_part(c, p, t, rec, rec->wait, with_ruby,
-		      woken < end ? edges & SAMPLE_BEFORE : edges, from, woken);
+	if (rec->h.ts > t->waits_until_ns)
+		t->waits_until_ns = rec->h.ts;
+	r = wait_parts(c, p, t, rec, with_ruby, wait_edges(c, rec, from), from);
 	if (!r)
 		r = wait_caused(c, p, t, rec, with_ruby, RBPF_EVENT_GVL, rec->caused);
 	if (!r)
 		r = wait_caused(c, p, t, rec, with_ruby, RBPF_EVENT_LOCK, rec->lock_caused);
-	if (!r)
-		r = wait_part(c, p, t, rec, RBPF_WAIT_CPU, with_ruby,
-			      from < woken ? edges & SAMPLE_AFTER : edges,
-			      from > woken ? from : woken, end);
 	return r;
 }

@@ -31,7 +31,8 @@ class HarmlessTest < LiveTest
     rbpf = start_recording
     states = watch(1.5)
     during = observe
-    assert_equal 0, rbpf.stop.code
+    said = rbpf.stop
+    assert_equal 0, said.code, said.err
     after = observe
     assert_empty states.keys - %w[R S D], "states seen: #{states}"
     [during, after].each { |seen| assert_equal before.except(:rss_kb), seen.except(:rss_kb) }

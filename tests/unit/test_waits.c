@@ -85,6 +85,40 @@ Test(waits, parts, .init = setup, .fini = teardown)
 	cr_expect_str_eq(collecting_str(&f, collecting_thread(&f, target.pid)->name), "waiter");
 }
 
+/* Another thread has put it into the queue for the GVL meanwhile. */
+static void wait_for_lock(uint64_t ready, uint64_t woken, uint64_t until, uint16_t flags)
+{
+	const struct rbpf_ring_wait rec = { .h.type = RBPF_RING_WAIT,
+					    .h.ts = until,
+					    .h.tgid = (uint32_t)target.pid,
+					    .h.tid = (uint32_t)target.pid,
+					    .since = 100,
+					    .ready = ready,
+					    .woken = woken,
+					    .wait = RBPF_WAIT_LOCK,
+					    .flags = flags };
+
+	scripted_record(&f.engine, &rec, sizeof(rec));
+}
+
+Test(waits, for_a_lock_and_then_for_the_gvl, .init = setup, .fini = teardown)
+{
+	wait_for_lock(150, 180, 200, 0);
+	expect_samples("wait-lock 100-150, wait-gvl 150-180, wait-cpu 180-200");
+	collecting_finish(&f);
+}
+
+Test(waits, for_the_gvl_that_go_on, .init = setup, .fini = teardown)
+{
+	wait_for_lock(0, 0, 200, RBPF_WAIT_OPEN);
+	wait_for_lock(250, 0, 300, RBPF_WAIT_OPEN);
+	wait_for_lock(250, 0, 400, RBPF_WAIT_OPEN);
+	wait_for_lock(250, 450, 500, 0);
+	expect_samples("wait-lock 100-200, wait-lock 200-250, wait-gvl 250-300, wait-gvl 300-400, "
+		       "wait-gvl 400-450, wait-cpu 450-500");
+	collecting_finish(&f);
+}
+
 /* What has been sent of a wait that goes on is not counted again, nor is any time twice. */
 Test(waits, that_go_on, .init = setup, .fini = teardown)
 {
