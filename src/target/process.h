@@ -25,7 +25,7 @@ struct process {
 	pid_t ppid;
 	uint64_t start_ticks; /* /proc/PID/stat field 22; 0: it was not read */
 	uint64_t main_top;    /* process_main_top(): it tells one program of a process from the
-			       * next; 0: not known */
+			       * next, as addresses are drawn at random; 0: not known */
 	int pidfd;	      /* -1 where there are too many open files (fds.h); owned */
 	char *exe;	      /* as the target sees it, "" if unreadable; owned */
 	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes, the first
