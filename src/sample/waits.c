@@ -116,7 +116,8 @@ static int read_thread_of(const struct ruby_vm *vm, uint64_t tp, const struct rb
 
 /*
  * The stack of the thread with thread pointer @tp, in *@ret, with the status RBPF_NO_EC if it is
- * none of Ruby's. Returns 1, 0 (it cannot be walked, and there is no *@ret), or -ENOMEM.
+ * none of Ruby's, and RBPF_EC_STALE if it is none any more: up to 3.2 a Ruby keeps native threads
+ * for the next threads. Returns 1, 0 (it cannot be walked, and there is no *@ret), or -ENOMEM.
  */
 static int walk_thread(const struct ruby_vm *vm, uint64_t tp, struct ruby_stack *ret)
 {
@@ -129,7 +130,8 @@ static int walk_thread(const struct ruby_vm *vm, uint64_t tp, struct ruby_stack 
 	r = r ? 0 : ruby_walk(&vm->mem, &vm->walk, ec, RBPF_MAX_FRAMES, &stack);
 	if (r)
 		return r;
-	if (stack.status != RBPF_NO_EC && (stack.status != RBPF_OK || !stack.n_frames)) {
+	if (stack.status != RBPF_NO_EC && stack.status != RBPF_EC_STALE &&
+	    (stack.status != RBPF_OK || !stack.n_frames)) {
 		ruby_stack_deinit(&stack);
 		return 0;
 	}

@@ -40,6 +40,16 @@ class StatesTest < LiveTest
     check(MORE)
   end
 
+  # A Ruby up to 3.2 keeps native threads that wait for the next ones, for 3 s: they waited when the recording began.
+  def test_native_threads_of_threads_that_ended
+    target = start('kept_threads.rb', SECONDS)
+    record_states([target])
+    rows = recording.rows('--states', '-n', '0')
+    lock, idle = %w[lock idle].map { |state| rows.sum { |row| row['states'][state] } }
+    assert_operator lock, :<, SLACK, rows.to_s
+    assert_operator idle, :>, SECONDS * 1e9, rows.to_s unless RubyInstall.under_test.mn_threads?
+  end
+
   # The kernel says how much CPU time each had in user mode and in the kernel, and how many page faults.
   def test_page_faults_and_system_calls
     targets = %w[minor_fault system_calls].map { |name| start('states.rb', name, SECONDS) }
