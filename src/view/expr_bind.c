@@ -158,8 +158,8 @@ static uint64_t bits_of_frame(const struct expr_binding *b, struct frame_names *
 }
 
 /*
- * What the frames of a stack are: any of them for "frame", the innermost shown one for "leaf", any
- * outside of that one for "caller".
+ * What the frames of a stack are: any of them for "frame", the innermost shown one for "leaf" and,
+ * of a wait, also the one that waits; any outside of the innermost one for "caller".
  */
 static void bind_stack_tree(struct expr_binding *b, struct frame_names *names,
 			    const struct view_selection *shown, uint64_t *any)
@@ -178,6 +178,8 @@ static void bind_stack_tree(struct expr_binding *b, struct frame_names *names,
 			b->stacks[i] |= (own & leaf) | (any[s->parent] & caller);
 		else
 			b->stacks[i] |= b->stacks[s->parent] & (leaf | caller);
+		if (b->profile->frames[s->frame].kind == FRAME_WAIT)
+			b->stacks[i] |= b->stacks[s->parent] & leaf;
 	}
 }
 

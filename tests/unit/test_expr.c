@@ -390,6 +390,9 @@ Test(expr, states_with_the_gvl)
 		{ "state = disk and state != gvl-held", 0x40 },
 		{ "state = wait and not state = gvl-held or pid = 50", 0x60 },
 		{ "state = user", 0x3f },
+		{ "leaf = Foo#bar", 0xc5 },
+		{ "leaf = '(waits for a file)'", 0xc0 },
+		{ "leaf = '(holds the GVL)'", 0x80 },
 	};
 	uint32_t foo = builder_path(&b, "<main>|Foo#bar");
 	uint32_t held = builder_reason(&b, foo, REASON_GVL_HELD);
