@@ -62,6 +62,7 @@ struct tracked_process {
 	uint32_t parent;     /* the parent's, PROFILE_NONE if it is not in it */
 	uint64_t since_ns;   /* fork or exec, CLOCK_MONOTONIC; 0: before rbpf followed it */
 	uint64_t titled_ns;  /* the since_ns after which titles.h read again; UINT64_MAX: none */
+	uint64_t sampled_ns; /* the since_ns after which there was a sample; 0: or none */
 	char *attributes;    /* that it published when they were last read; owned; NULL: none */
 	uint64_t look_ns;    /* CLOCK_MONOTONIC: when they are read again, at the earliest … */
 	uint64_t look_pause; /* … which is so long after the last time, in ns */

@@ -7,6 +7,7 @@
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
 #include "sample/thread_context.h"
+#include "sample/titles.h"
 #include "native/native_stacks.h"
 #include "symbol/resolver.h"
 
@@ -379,7 +380,9 @@ int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *re
 	if (p->let_go)
 		return 0;
 	with_ruby = p->vm != NULL; /* before this sample */
-	r = find_ruby_try_again(c, p);
+	r = titles_note_sample(c, p);
+	if (!r)
+		r = find_ruby_try_again(c, p);
 	if (r)
 		return r;
 	return held_first(&p->held) ? hold(c, p, rec, len, with_ruby)

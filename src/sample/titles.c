@@ -95,6 +95,19 @@ static int read_again(struct collector *c, struct tracked_process *p)
 	return r || !(changed || published) ? r : life_record(c, p);
 }
 
+int titles_note_sample(struct collector *c, struct tracked_process *p)
+{
+	bool changed;
+	int r;
+
+	if (p->sampled_ns == p->since_ns || p->titled_ns == p->since_ns || p->ended_ns ||
+	    p->id == PROFILE_NONE)
+		return 0;
+	p->sampled_ns = p->since_ns;
+	r = process_read_title(&p->info, &changed);
+	return r || !changed ? r : life_record(c, p);
+}
+
 /* Whether @p is to be looked at now. */
 static bool is_due(struct tracked_process *p, uint64_t now)
 {

@@ -6,6 +6,35 @@
 #include "sample/titles.h"
 #include "support/collecting.h"
 
+/* It may end before it is a second old. */
+Test(titles, of_what_has_its_first_sample)
+{
+	struct target target = target_start();
+	struct tracked_process *p;
+	struct collecting f;
+	pid_t child;
+
+	collecting_init(&f, NULL);
+	collecting_start(&f, &target);
+	child = target_fork(&target);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	collecting_poll(&f);
+	p = process_table_find(&f.c->table, child);
+	cr_assert_not_null(p);
+	for (int i = 0; i < 2; i++) {
+		free(p->info.cmdline);
+		p->info.cmdline = strdup("that of its parent");
+		collecting_tick(&f, child, child);
+		collecting_poll(&f);
+		cr_expect_eq(!strcmp(p->info.cmdline, "that of its parent"), i == 1);
+		cr_expect_str_neq(collecting_str(&f, collecting_process(&f, child)->cmdline),
+				  "that of its parent", "once");
+	}
+	collecting_finish(&f);
+	target_end(&target);
+	collecting_deinit(&f);
+}
+
 /*
  * A process whose Ruby was not found yet, or whose user has spent much, is not left alone longer
  * each time.
