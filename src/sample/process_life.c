@@ -242,7 +242,7 @@ int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 	p->parent = parent->id;
 	if (process_open(p->pid, &p->info, NULL))
 		info_of_parent(&p->info, p->pid, &parent->info);
-	/* It has that memory, or has executed a program since, which is told yet. */
+	/* It began with that memory; that it has executed a program since is still to be told. */
 	p->info.main_top = parent->info.main_top;
 	users_get(&c->users, p->info.context.uid)->processes++;
 	r = find_ruby_inherit(c, p, parent);

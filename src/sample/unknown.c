@@ -56,15 +56,18 @@ static int notice_exec(struct collector *c, struct tracked_process *p, uint64_t 
 					    .h.tgid = (uint32_t)p->pid,
 					    .h.tid = (uint32_t)p->pid,
 					    .child = (uint32_t)p->pid };
-	const uint64_t main_top = process_main_top(p->pid);
-	struct tracked_thread *main_thread = process_table_find_thread(p, p->pid);
+	struct tracked_thread *main_thread;
+	uint64_t main_top;
 
-	if (!main_top || !p->info.main_top || main_top == p->info.main_top || p->ended_ns ||
-	    process_ended(&p->info))
+	if (p->ended_ns || !p->info.main_top || process_ended(&p->info))
+		return 0;
+	main_top = process_main_top(p->pid);
+	if (!main_top || main_top == p->info.main_top)
 		return 0;
 	/* The engine is to forget what it was told of it, whenever that was. */
 	p->told_ns = now;
 	/* If another thread has executed it, that has this id now. */
+	main_thread = process_table_find_thread(p, p->pid);
 	if (main_thread && main_thread->ended_ns)
 		life_forget_thread(c, p, main_thread);
 	begun_note(c, now);
