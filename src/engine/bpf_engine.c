@@ -467,15 +467,21 @@ static void stop(struct engine *e)
 	bpf_object_detach_waits(of(e)->skel);
 }
 
-/* How often the kernel should have run @program and did not, as it tells since Linux 5.12. */
-static uint64_t misses_of(const struct bpf_program *program)
+/* What the kernel says of @program; all 0 of one that is not loaded. */
+static struct bpf_prog_info info_of(const struct bpf_program *program)
 {
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
-		return 0;
-	return info.recursion_misses;
+		return (struct bpf_prog_info) { 0 };
+	return info;
+}
+
+/* How often the kernel should have run @program and did not, as it tells since Linux 5.12. */
+static uint64_t misses_of(const struct bpf_program *program)
+{
+	return info_of(program).recursion_misses;
 }
 
 static void read_counters(const struct engine *e, uint64_t *ret)
@@ -497,14 +503,11 @@ static void read_counters(const struct engine *e, uint64_t *ret)
 	ret[RBPF_CNT_MISSED_EXIT] = misses_of(s->skel->progs.on_exit);
 }
 
-/* By the kernel's statistics; 0 of a program that is not loaded. */
+/* By the kernel's statistics. */
 static struct engine_runs runs_of(const struct bpf_program *program)
 {
-	struct bpf_prog_info info = { 0 };
-	uint32_t len = sizeof(info);
+	const struct bpf_prog_info info = info_of(program);
 
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
-		return (struct engine_runs) { 0 };
 	return (struct engine_runs) { .n = info.run_cnt, .ns = info.run_time_ns };
 }
 
