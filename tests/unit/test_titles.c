@@ -6,16 +6,30 @@
 #include "sample/titles.h"
 #include "support/collecting.h"
 
+static struct collecting f;
+static struct target target;
+
+static void setup(void)
+{
+	target = target_start();
+	collecting_init(&f, NULL);
+	collecting_start(&f, &target);
+}
+
+static void teardown(void)
+{
+	target_end(&target);
+	collecting_deinit(&f);
+}
+
+TestSuite(titles, .init = setup, .fini = teardown);
+
 /* It may end before it is a second old. */
 Test(titles, of_what_has_its_first_sample)
 {
-	struct target target = target_start();
 	struct tracked_process *p;
-	struct collecting f;
 	pid_t child;
 
-	collecting_init(&f, NULL);
-	collecting_start(&f, &target);
 	child = target_fork(&target);
 	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
 	collecting_poll(&f);
@@ -31,8 +45,6 @@ Test(titles, of_what_has_its_first_sample)
 				  "that of its parent", "once");
 	}
 	collecting_finish(&f);
-	target_end(&target);
-	collecting_deinit(&f);
 }
 
 /*
@@ -41,13 +53,9 @@ Test(titles, of_what_has_its_first_sample)
  */
 Test(titles, what_was_not_looked_at_is_looked_at_soon)
 {
-	struct target target = target_start();
 	struct tracked_process *p;
-	struct collecting f;
 	uint64_t now;
 
-	collecting_init(&f, NULL);
-	collecting_start(&f, &target);
 	p = process_table_find(&f.c->table, target.pid);
 	cr_assert_not_null(p);
 	cr_assert_null(p->vm);
@@ -58,6 +66,4 @@ Test(titles, what_was_not_looked_at_is_looked_at_soon)
 		cr_expect_geq(p->look_ns, now + NSEC_PER_SEC);
 		cr_expect_leq(p->look_ns, clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC);
 	}
-	target_end(&target);
-	collecting_deinit(&f);
 }
